@@ -86,7 +86,7 @@ def find_session(front: FrontEnd, ref: str) -> Hit:
         )
 
         text = "no session in this folder yet: start one with gong chat"
-        if (moved := find_moved_project(*front.library, front.folder)) is not None:
+        if (moved := find_moved_project(*front.library, front.folder, beside=True)) is not None:
             raise ProjectMoved(f"{text}. {describe_moved_project(moved)}", moved) from error
         raise NotFound(text) from error
 

@@ -8,7 +8,9 @@ Only what can be seen counts, and `tape mv` is offered, never done:
     is gone; was at commit C               its own log of git's HEAD names C      "was at C too"
                                            is another repository, or none         nothing
     is gone; no commit was recorded        has the same last name                 "the same name"
-                                           has another name                       nothing
+                                           stands where it stood, under another   nothing, unless
+                                           name, and is not empty                 `beside` is asked
+                                           anything else                          nothing
 
 So what is said is a fact, and that the project moved is left to whoever reads it.
 """
@@ -50,21 +52,26 @@ class MovedProject(NamedTuple):
     """This folder, or the top of its repository."""
 
 
-def find_moved_project(store: Store, index: Index | None, cwd: str) -> MovedProject | None:
+def find_moved_project(
+    store: Store, index: Index | None, cwd: str, *, beside: bool = False
+) -> MovedProject | None:
     """Return the folder that may have moved to `cwd`, or to the repository it is in; None if none.
 
-    Of several it is the one used last. Raises what `list_tapes` raises.
+    Of several it is the one used last. With `beside` a folder that stood beside this one counts,
+    too, where no other is found: for questions to a person. Raises what `list_tapes` raises.
     """
     here = locate_repository(cwd) or cwd
     roots = [root for root in list_roots(store, index) if not os.path.isdir(root)]
     gone = [rows for root in roots if (rows := list_tapes(store, index, root=root))]
     gone.sort(key=lambda rows: (rows[0].updated, rows[0].id), reverse=True)
-    for newest, *others in gone[:_MAX_READ]:
-        root = find_root(newest)
-        why = _compare_folders(store, newest, root, here)
-        if why:
-            folder = find_moved_folder(newest.cwd, root, here)
-            return MovedProject(root, (newest.id, *(row.id for row in others)), folder, why, here)
+    for compare in (_compare_folders, *([_compare_places] if beside else [])):
+        for newest, *others in gone[:_MAX_READ]:
+            root = find_root(newest)
+            why = compare(store, newest, root, here)
+            if why:
+                folder = find_moved_folder(newest.cwd, root, here)
+                tapes = (newest.id, *(row.id for row in others))
+                return MovedProject(root, tapes, folder, why, here)
     return None
 
 
@@ -94,6 +101,13 @@ def _compare_folders(store: Store, row: TapeRow, was: str, here: str) -> str:
         return f"this repository was at {commit[:SHORT]} too" if _has_been_at(here, commit) else ""
     same = os.path.basename(was) == os.path.basename(here)
     return "this folder has the same name" if same else ""
+
+
+def _compare_places(store: Store, row: TapeRow, was: str, here: str) -> str:
+    """Return that a folder that is gone stood beside another one, where it did."""
+    if os.path.dirname(was) != os.path.dirname(here) or not os.listdir(here):
+        return ""
+    return "" if _read_commit(store, row) else "it stood beside this folder"
 
 
 def _read_commit(store: Store, row: TapeRow) -> str | None:

@@ -77,6 +77,27 @@ def test_resume_takes_a_ref_with_a_prompt(place):
     assert "give it a REF" in needs
 
 
+def test_a_folder_beside_the_one_that_is_gone_is_asked_about(place):
+    """`mv rep rep2` without a commit; an empty folder there is another one."""
+    model = place.script({"text": "first"}, {"text": "second"})
+    (place.folder / "a.txt").write_text("a\n")
+    place.run("gong", "-p", "hi", "-m", model)
+    moved, empty = place.home / "rep2", place.home / "empty"
+    place.folder.rename(moved)
+    empty.mkdir()
+    assert "gone" not in place.run("gong", "-c", "-p", "x", "-m", model, cwd=empty, code=3).stderr
+    refused = place.run("gong", "-c", "-p", "hi", "-m", model, cwd=moved, code=3).stderr
+    assert f"in {place.folder}, which is gone; it stood beside this folder" in refused
+    assert "gone" not in place.run("tape", "ls", cwd=moved).stderr
+    with chat(place, "-c", "-m", model, cwd=moved) as terminal:
+        terminal.wait_for("record the move")
+        terminal.wait_for_keys()
+        terminal.type("y")
+        terminal.wait_for("continuing ")
+    (tape,) = place.json("tape", "ls", "--json", cwd=moved)
+    assert tape["cwd"] == str(moved)
+
+
 def test_a_project_that_moved_is_recognised(place):
     """`mv rep rep2; gong -c`: the session is offered, and the move recorded."""
     model = place.script({"text": "hello"}, {"text": "again"})
