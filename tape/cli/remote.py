@@ -5,13 +5,15 @@ from __future__ import annotations
 import shutil
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from ..errors import UsageError
+from ..errors import Damaged, UsageError
 from ..index.library import Library, read_stamps
 from ..remote.cursor import REMOTES_NAME, Cursor
+from ..remote.merging import find_mergeable, merge_chunks
 from ..remote.pull import find_new_chunks
 from ..remote.push import select_changed
 from ..remote.registry import (
@@ -28,11 +30,13 @@ from ..remote.registry import (
     read_registry,
     write_registry,
 )
-from ..text import format_count
+from ..remote.verification import count_objects, verify_remote
+from ..store.store import Store
+from ..text import SHORT, format_count
 from .environment import find_store_home
-from .output import as_json, format_examples, print_json
+from .output import as_json, format_examples, format_size, print_json
 from .resolve import open_library
-from .terminal import format_table, print_lines, print_warning
+from .terminal import format_table, print_lines, print_warning, show_progress
 from .user_service import build_launchd_agent, build_systemd_unit
 
 if TYPE_CHECKING:
@@ -205,6 +209,83 @@ def status(options: GlobalOptions, name: str | None, as_json: bool) -> int:
         ]
     )
     return 0
+
+
+@remote.command(epilog=format_examples("tape remote verify", "tape remote verify team --repair"))
+@click.argument("name", required=False)
+@click.option("--repair", is_flag=True, help="Complete what an interrupted push left.")
+@as_json
+@click.pass_obj
+def verify(options: GlobalOptions, name: str | None, repair: bool, as_json: bool) -> int:
+    """Check all that a remote holds: it is pulled into an empty store, and each tape is verified.
+
+    Names chunks that are missing or damaged, blobs that are missing, what no line of the push log
+    names, and what was redacted and is still there; --repair ends the last two. The pulled copy is
+    removed. --json prints {tapes, chunks, bytes, findings [{tape, message, repaired}]}. Exits with
+    4 if something is wrong and was not repaired.
+    """
+    with open_named_remote(options, name) as opened, TemporaryDirectory(prefix="tape-") as folder:
+        findings = []
+        with show_progress("pulled tape") as progress:
+            for finding in verify_remote(opened.remote, Store(Path(folder)), progress):
+                is_repaired = repair and finding.repair is not None
+                if is_repaired and finding.repair is not None:
+                    finding.repair()
+                findings.append((finding, is_repaired))
+        counts = count_objects(opened.remote)
+    if as_json:
+        rows = [
+            {"tape": finding.tape, "message": finding.message, "repaired": is_repaired}
+            for finding, is_repaired in findings
+        ]
+        print_json({**counts._asdict(), "findings": rows})
+    else:
+        size = f"{format_count(counts.chunks, 'chunk')}, {format_size(counts.bytes)}"
+        print_lines([f"{opened.name}: {format_count(counts.tapes, 'tape')}, {size}"])
+        for finding, is_repaired in findings:
+            how = " (repaired)" if is_repaired else ""
+            how = " (--repair ends it)" if finding.repair and not is_repaired else how
+            print_lines([f"  {finding.tape[:SHORT] or 'the remote'}: {finding.message}{how}"])
+    return 0 if all(is_repaired for _, is_repaired in findings) else Damaged.exit_code
+
+
+@remote.command(epilog=format_examples("tape remote compact", "tape remote compact --min-chunks 2"))
+@click.argument("name", required=False)
+@click.option(
+    "--min-chunks",
+    type=click.IntRange(min=2),
+    default=16,
+    show_default=True,
+    help="Only tapes with at least this many.",
+)
+@as_json
+@click.pass_obj
+def compact(options: GlobalOptions, name: str | None, min_chunks: int, as_json: bool) -> int:
+    """Merge the small chunks of tapes at a remote, so that who pulls them asks less often.
+
+    Nothing that they hold changes, and others may push and pull meanwhile. --json prints an array
+    of {tape, merged, error}: how many chunks went into others.
+    """
+    done: list[tuple[str, int, str | None]] = []
+    with open_named_remote(options, name) as opened:
+        tapes = find_mergeable(opened.remote, min_chunks)
+        with show_progress("compacted tape") as progress:
+            for tape in tapes:
+                try:
+                    done.append((tape, merge_chunks(opened.remote, tape), None))
+                except Damaged as error:
+                    done.append((tape, 0, str(error)))
+                progress(len(done), len(tapes))
+    if as_json:
+        keys = ("tape", "merged", "error")
+        print_json([dict(zip(keys, row, strict=True)) for row in done])
+    else:
+        for tape, _, complaint in done:
+            if complaint:
+                print_warning(f"{tape[:SHORT]}: {complaint}")
+        merged = format_count(sum(count for _, count, _ in done), "chunk")
+        print_lines([f"merged {merged} of {format_count(len(done), 'tape')} into others"])
+    return Damaged.exit_code if any(complaint for _, _, complaint in done) else 0
 
 
 @remote.command()

@@ -21,14 +21,13 @@ from ..store.refs import JOURNAL_NAME, decode_ref_line
 from ..store.replica import Replica
 from ..store.tape import INFO_NAME, Tape
 from ..unite.stores import TapeOutcome, add_tape_copy
+from .chunk_reader import read_chunks
 from .cursor import TapeCursor
 from .objects import (
     LOG_PREFIX,
     TAPES_PREFIX,
-    decode_chunk,
     decode_log,
     make_blob_key,
-    make_chunk_key,
     make_log_key,
     parse_chunk_key,
     parse_log_key,
@@ -44,9 +43,7 @@ if TYPE_CHECKING:
     from .remote import Remote
 
 _SLICE = 32
-"""Chunks that are read at once."""
-_FEW = 8
-"""Chunks that are read by their numbers: more are listed first, as some may have been merged."""
+"""Blobs that are read at once."""
 _LOG_SLICE = 1_000
 
 
@@ -153,7 +150,7 @@ def _unite_chunks(
             here = None if name is None else store.open_folder(name)
             try:
                 layout = _Layout(copy, here, remote, known)
-                for chunk in _read_chunks(remote, tape, known.seq, seq):
+                for chunk in read_chunks(remote, tape, known.seq, seq):
                     if chunk.head.gone:
                         raise _TapeGone(chunk.head.gone)
                     layout.add_chunk(chunk)
@@ -169,27 +166,6 @@ def _unite_chunks(
             source.folder.name = layout.folder or tape
             outcome = add_tape_copy(store, source, name, layout.pusher, keeps_theirs=True)
             return outcome, layout.known
-
-
-def _read_chunks(remote: Remote, tape: str, after: int, end: int) -> Iterator[Chunk]:
-    """Yield the chunks of a tape with numbers over `after`, up to `end`, in order."""
-    keys = [make_chunk_key(tape, number) for number in range(after + 1, end + 1)]
-    if len(keys) > _FEW:
-        listed = remote.list(f"{TAPES_PREFIX}{tape}/", make_chunk_key(tape, after))
-        keys = [item.key for item in listed if item.size and item.key <= keys[-1]]
-    expected = after + 1
-    for start in range(0, len(keys), _SLICE):
-        part = keys[start : start + _SLICE]
-        for key, data in zip(part, remote.read_many(part), strict=True):
-            if data is None:
-                raise Damaged(f"the remote has no {key}", file=key)
-            chunk = decode_chunk(key, data)
-            if chunk is None:
-                continue
-            if (chunk.head.first or chunk.head.seq) > expected and not chunk.head.gone:
-                raise Damaged(f"the remote has no {make_chunk_key(tape, expected)}", file=key)
-            expected = chunk.head.seq + 1
-            yield chunk
 
 
 class _Layout:

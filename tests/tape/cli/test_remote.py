@@ -144,6 +144,22 @@ def test_a_store_is_cloned_from_a_git_repository(tape, talk, tmp_path):
     assert [*(tmp_path / "there" / "remotes").glob("*.cache")] == []
 
 
+def test_a_remote_is_verified_and_its_chunks_are_merged(tape, talk, team):
+    tape("push", "--all", "--yes")
+    for number in range(3):
+        tape("rename", talk, f"Title {number}")
+        tape("push", "--all")
+    assert tape("remote", "verify").text.startswith("team: 1 tape, 4 chunks, ")
+    assert tape("remote", "compact").text == "merged 0 chunks of 0 tapes into others\n"
+    merged = tape("remote", "compact", "--min-chunks", "2", "--json").json
+    assert merged == [{"tape": talk, "merged": 3, "error": None}]
+    found = tape("remote", "verify", "--json").json
+    assert (found["tapes"], found["chunks"], found["findings"]) == (1, 1, [])
+    (team / "t" / talk / "00000004").write_bytes(b"no chunk")
+    ran = tape("remote", "verify", code=4)
+    assert f"  {talk[:8]}: t/{talk}/00000004 cannot be read" in ran.text
+
+
 def test_a_pushed_tape_can_be_taken_back(tape, talk, team, tmp_path):
     there = ["--store", tmp_path / "there"]
     tape("push", "--all", "--yes")

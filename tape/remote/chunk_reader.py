@@ -1,0 +1,76 @@
+"""Chunks of one tape, in order, whether they were merged or not; a gap is an error.
+
+A chunk that holds others says from which number on (`first`); where those were there is an empty
+object. So the newest chunk may be all that has to be read.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..errors import Damaged
+from .objects import TAPES_PREFIX, decode_chunk, make_chunk_key
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from .objects import Chunk
+    from .remote import Remote
+
+_SLICE = 32
+"""Chunks that are read at once."""
+_FEW = 8
+"""Chunks that are read by their numbers: of more, some may have been merged."""
+
+
+def read_chunks(remote: Remote, tape: str, after: int, end: int) -> Iterator[Chunk]:
+    """Yield the chunks of a tape with numbers over `after` that hold all up to `end`; in order.
+
+    Raises Damaged for a chunk that is missing or cannot be read.
+    """
+    keys = [make_chunk_key(tape, number) for number in range(after + 1, end + 1)]
+    if len(keys) > _FEW:
+        newest = _read_one(remote, keys[-1])
+        if newest is not None and (newest.head.gone or _get_first(newest) <= after + 1):
+            yield newest
+            return
+        keys = _list_keys(remote, tape, after, end)
+    expected = after + 1
+    for chunk in _read_all(remote, keys):
+        if chunk.head.gone or _get_first(chunk) <= expected:
+            expected = max(expected, chunk.head.seq + 1)
+            yield chunk  # one that comes after a gap is part of a later one, or the gap is an error
+    if expected <= end:  # the last one was merged into a later one
+        for key in _list_keys(remote, tape, end):
+            later = _read_one(remote, key)
+            if later is not None and (later.head.gone or _get_first(later) <= expected):
+                yield later
+                return
+        missing = make_chunk_key(tape, expected)
+        raise Damaged(f"the remote has no {missing}", file=missing)
+
+
+def _get_first(chunk: Chunk) -> int:
+    return chunk.head.first or chunk.head.seq
+
+
+def _list_keys(remote: Remote, tape: str, after: int, end: int | None = None) -> list[str]:
+    """Return the keys of chunks that are not empty."""
+    last = None if end is None else make_chunk_key(tape, end)
+    listed = remote.list(f"{TAPES_PREFIX}{tape}/", make_chunk_key(tape, after))
+    return [item.key for item in listed if item.size and (last is None or item.key <= last)]
+
+
+def _read_one(remote: Remote, key: str) -> Chunk | None:
+    return next(_read_all(remote, [key]), None)
+
+
+def _read_all(remote: Remote, keys: Sequence[str]) -> Iterator[Chunk]:
+    for start in range(0, len(keys), _SLICE):
+        part = keys[start : start + _SLICE]
+        for key, data in zip(part, remote.read_many(part), strict=True):
+            if data is None:
+                raise Damaged(f"the remote has no {key}", file=key)
+            chunk = decode_chunk(key, data)
+            if chunk is not None:
+                yield chunk
