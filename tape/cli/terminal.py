@@ -43,8 +43,10 @@ _progress_streams: list[TextIO] = []
 
 
 def get_columns() -> int:
-    """Return the width of a line in columns."""
-    return _get_terminal_size()[0] or DEFAULT_COLUMNS
+    """Return the width of a line in columns: of the terminal, or as COLUMNS says without one."""
+    told = os.environ.get("COLUMNS", "")
+    wide = int(told) if told.isascii() and told.isdigit() and len(told) < len("10000") else 0
+    return _get_terminal_size()[0] or wide or DEFAULT_COLUMNS
 
 
 def _get_terminal_size() -> tuple[int, int]:

@@ -10,6 +10,7 @@ import asyncio
 import os
 import re
 import shlex
+import shutil
 import sys
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
@@ -42,7 +43,7 @@ class ProgramCommand(NamedTuple):
 PROGRAM_COMMANDS = tuple(
     ProgramCommand(*row)
     for row in (
-        ("sessions", "", "list the sessions of this folder", "tape ls"),
+        ("sessions", "", "list the sessions, those of this project first", "tape ls"),
         ("status", "", "show the state of this tape", "tape status HERE"),
         ("diff", "[REF]", "show what this session did to files", "tape files -p", "HERE"),
         ("compare", "REF", "compare this branch with another one", "tape diff HERE"),
@@ -85,6 +86,7 @@ async def run_program(command: ProgramCommand, host: OpenSession, argument: str)
         env={
             **os.environ,
             "TAPE_HOME": str(host.library.store.tapes.parent),
+            "COLUMNS": str(shutil.get_terminal_size().columns),
             "NO_COLOR": "1",
             "PAGER": "cat",
         },

@@ -68,7 +68,7 @@ def _show_help(_host: object, _argument: str) -> CommandReply:
         for name, command in sorted(COMMANDS.items())
     ]
     rows = [
-        f"{usage:<18}{'*' if command.busy else ' '} {command.about}" for usage, command in usages
+        f"{usage:<17} {'*' if command.busy else ' '} {command.about}" for usage, command in usages
     ]
     return CommandReply(
         "\n".join([*rows, "* also while the agent works", "", "/keys lists the keys"])

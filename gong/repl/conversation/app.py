@@ -555,7 +555,8 @@ class _Conversation:
 
     def _print_reply(self, reply: CommandReply) -> None:
         """Print what a command says that has ended, and show what it has changed."""
-        self.terminal.print(self.screen.reply(reply.text, failed=reply.failed))
+        columns = self.terminal.columns
+        self.terminal.print(self.screen.reply(reply.text, columns, failed=reply.failed))
         if reply.draft and not self.terminal.draft.text:
             self.terminal.draft.insert_text(reply.draft)
         if not self.run.is_active:

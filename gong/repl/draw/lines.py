@@ -199,6 +199,27 @@ def wrap_text(text: str, columns: int) -> list[str]:
     return [cut for row in rows for cut in _wrap_rows(row, columns)]
 
 
+def wrap_row(text: str, columns: int) -> list[str]:
+    """Return a line of text as rows of at most `columns`, words not broken.
+
+    Further rows begin where the last column of a table does, where that is in the first half;
+    else two columns behind the beginning of the line.
+    """
+    if measure_width(text) <= columns:
+        return [text]
+    start = len(text) - len(text.lstrip(" "))
+    gaps = [match.end() for match in re.finditer(r"(?<=\S) {2,}(?=\S)|(?<= )\* (?=\S)", text)]
+    hang = max((gap for gap in gaps if gap <= columns // 2), default=start + len(INDENT))
+    rows = wrap_parts(
+        [StyledPart(text[start:])],
+        columns,
+        first=[StyledPart(" " * start)],
+        rest=[StyledPart(" " * hang)],
+        keep_blanks=True,
+    )
+    return ["".join(part.text for part in row).rstrip() for row in rows]
+
+
 def cut_styled_line(line: StyledLine, columns: int, indent: str = "") -> list[StyledLine]:
     """Return a line as rows of at most `columns`, cut at the edge; `indent` begins further ones."""
     rows: list[list[StyledPart]] = [[]]

@@ -39,6 +39,7 @@ from .lines import (
     join_parts,
     render_remark,
     wrap_parts,
+    wrap_row,
     wrap_text,
 )
 from .markdown import MarkdownStream
@@ -167,12 +168,12 @@ class Screen:
         ]
         return self._space_lines("you", lines)
 
-    def reply(self, text: str, *, failed: bool) -> list[StyledLine]:
-        """Return the lines of a command's reply."""
-        style = "error" if failed else "note"
-        return self._space_lines(
-            "reply", [StyledLine(line, style) for line in escape_text(text).split("\n")]
-        )
+    def reply(self, text: str, columns: int | None = None, *, failed: bool) -> list[StyledLine]:
+        """Return the lines of a command's reply, with `columns` wrapped at blanks."""
+        style, lines = "error" if failed else "note", escape_text(text).split("\n")
+        if columns is not None:
+            lines = [row for line in lines for row in wrap_row(line, columns)]
+        return self._space_lines("reply", [StyledLine(line, style) for line in lines])
 
     def clear_run(self) -> None:
         """Clear the current activity."""

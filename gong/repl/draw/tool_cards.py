@@ -300,14 +300,19 @@ def fold_lines(lines: list[StyledLine], columns: int) -> list[StyledLine]:
     first_lines = [_clip_styled(line, columns) for line in lines[:DIFF_LINES]]
     rest = len(lines) - len(first_lines)
     return (
-        [*first_lines, StyledLine(_describe_fold(format_count(rest, "more line")), "result")]
+        [
+            *first_lines,
+            StyledLine(_describe_fold(format_count(rest, "more line"), columns), "result"),
+        ]
         if rest
         else first_lines
     )
 
 
-def _describe_fold(words: str) -> str:
-    return f"{INDENT}… {words} (Ctrl+O shows all)"
+def _describe_fold(words: str, columns: int) -> str:
+    """Return how much is left out, and the key that shows it, in one row."""
+    text = f"{INDENT}… {words} (Ctrl+O shows all)"
+    return text if len(text) <= columns else clip_line(text.replace(" shows all)", ")"), columns)
 
 
 def render_full_result(text: str) -> list[StyledLine]:
@@ -355,7 +360,7 @@ def render_result(text: str, columns: int, *, is_error: bool) -> list[StyledLine
         words = f"at least {words}"
     elif total >= _COUNTED_LINES:
         words = f"{words} of {total}"
-    more = StyledLine(_describe_fold(words if rest else "more"), style)
+    more = StyledLine(_describe_fold(words if rest else "more", columns), style)
     return [more, *result] if at_end else [*result, more]
 
 

@@ -18,6 +18,7 @@ from gong.agent.recorder import Recorder
 from gong.repl.conversation.app import ConversationEnd, run_conversation
 from gong.repl.conversation.first_prompt import TypedAhead
 from tape.model.entries import Approval, Context, User
+from tape.store.store import Beginning
 from tests.screen import Screen
 
 ENTER, ALT_ENTER, ESC, CTRL_C, CTRL_D, CTRL_J = "\r", "\x1b\r", "\x1b", "\x03", "\x04", "\n"
@@ -778,6 +779,22 @@ async def test_retry_asks_again_without_another_prompt(host, talk, script, stopp
         now.type("/retry\r")
         await now.sees("the last answer is complete: there is nothing to retry")
     assert words(here, User) == ["begin"]
+
+
+async def test_a_list_that_a_slash_command_prints_fits_the_terminal(host, talk, monkeypatch):
+    """Words of replies are not broken either."""
+    here = await host()
+    here.library.store.create(
+        Beginning("/somewhere/far/away", "gong/1", "A long title " * 9)
+    ).close()
+    monkeypatch.setenv("COLUMNS", "44")
+    async with talk(here, columns=44) as now:
+        now.type("/sessions\r")
+        await now.sees("A long title")
+        assert max(map(len, now.window.text().split("\n"))) <= 44
+        assert "…" in now.window.text()
+        now.type("/help\r")
+        await now.sees("/resume [REF]       continue another\n                    session; without")
 
 
 async def test_the_cost_is_that_of_the_whole_session(host, talk, script):

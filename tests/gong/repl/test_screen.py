@@ -7,7 +7,7 @@ from msgspec import Raw
 
 from gong.agent import events
 from gong.llm.partial_json import parse_partial_arguments
-from gong.repl.draw.lines import StyledLine, StyledPart, clip_line, wrap_last_rows
+from gong.repl.draw.lines import StyledLine, StyledPart, clip_line, wrap_last_rows, wrap_row
 from gong.repl.draw.panels import (
     OpenChoice,
     QueuedLine,
@@ -294,6 +294,23 @@ def test_a_result_shows_five_lines_and_counts_the_rest():
     ]
 
 
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        ("short", ["short"]),
+        ("a reply of many words in a row", ["a reply of many", "  words in a row"]),
+        ("  * indented words go on here", ["  * indented words", "    go on here"]),
+        ("/x    * what it does now", ["/x    * what it", "        does now"]),
+        ("/x      what it does now", ["/x      what it", "        does now"]),
+        ("/a/long/name  what it does", ["/a/long/name  what", "  it does"]),
+        ("a/very/long/path/that/has/no/blank is", ["a/very/long/path/that/has/no/blank", "  is"]),
+        ("日本 日本 日本 日本 日本", ["日本 日本 日本 日", "  本 日本"]),
+    ],
+)
+def test_replies_are_wrapped_at_blanks_and_in_their_columns(text, rows):
+    assert wrap_row(text, 18) == rows
+
+
 def test_a_failure_shows_its_last_lines():
     output = "\n".join(str(number) for number in range(5)) + "\n\nCommand exited with code 2"
     assert render_result(output, 40, is_error=True) == [
@@ -304,9 +321,12 @@ def test_a_failure_shows_its_last_lines():
 
 
 def test_a_huge_result_is_as_short_as_any():
-    lines = render_result("x" * 1000 + "\n" + "y\n" * 10_000, 40, is_error=False)
-    assert lines[0] == StyledLine("  " + "x" * 37 + "…", "result")
+    lines = render_result("x" * 1000 + "\n" + "y\n" * 10_000, 48, is_error=False)
+    assert lines[0] == StyledLine("  " + "x" * 45 + "…", "result")
     assert lines[-1] == StyledLine("  … 9996 more lines of 10001 (Ctrl+O shows all)", "result")
+    narrow = render_result("y\n" * 10_000, 40, is_error=False)
+    assert narrow[-1] == StyledLine("  … 9995 more lines of 10000 (Ctrl+O)", "result")
+    assert render_result("y\n" * 10_000, 20, is_error=False)[-1].text == "  … 9995 more lines…"
     assert len(lines) == 6
 
 
