@@ -161,7 +161,7 @@ def _build_summary_picker(left: str, command: str) -> Picker:
         ]
 
     keys = {"enter": ("goes there", f"{command} {{}}")}
-    return Picker(f"summary of {left}", find, keys)
+    return Picker(f"summary of {left}", find, keys, is_question=True)
 
 
 def _find_entry(host: OpenSession, ref: str) -> Hit:

@@ -80,7 +80,7 @@ def _answer_plan(
         with suppress(NothingToUndo):
             rows.append(_build_scope_row(choice, plan(choice)))
     keys = {"enter": ("does it", f"/{command} {{}}")}
-    picks = Picker("go back", lambda words: select_rows(rows, words), keys)
+    picks = Picker("go back", lambda words: select_rows(rows, words), keys, is_question=True)
     lines = describe_plan(whole, _COLUMNS, how_to_overwrite="gong rewind --overwrite PATH")
     patches = build_file_patches(host.session, whole).values()
     lines_of_patches = [

@@ -34,6 +34,7 @@ from .picker_rows import (
     KeyNote,
     PickerRow,
     format_keys,
+    number_rows,
     put_beside,
     render_preview,
     render_rows,
@@ -43,6 +44,7 @@ from .terminal import style_lines
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from prompt_toolkit.filters import Filter
     from prompt_toolkit.formatted_text import StyleAndTextTuples
     from prompt_toolkit.key_binding import KeyPressEvent
     from prompt_toolkit.styles import BaseStyle
@@ -67,6 +69,8 @@ class Picker(NamedTuple):
     """
     commands: Mapping[str, tuple[str, str]]
     """By key, what it does in a word or two, and the command with `{}` for the value."""
+    is_question: bool = False
+    """Whether it has a few answers, each with a number, which chooses it where nothing is typed."""
     find_everywhere: Callable[[str], Sequence[PickerRow]] | None = None
     """The same for a wider list; where the narrow one is empty at first, this one is shown."""
     preview: Callable[[str], Sequence[StyledLine]] | None = None
@@ -170,6 +174,8 @@ class _PickerScreen:
             self.changed.clear()
             words = self.words.text.strip()
             rows = await asyncio.to_thread(self.picker.find, words)
+            if self.picker.is_question and not words:
+                rows = number_rows(rows)
             if self.may_widen and not rows:
                 self.is_wide = True
             self.may_widen = False
@@ -222,8 +228,17 @@ class _PickerScreen:
             keys.add(key)(lambda _: self._leave())
         for key, (_, command) in self.picker.commands.items():
             keys.add(key, filter=has_row)(lambda _, command=command: self._choose(command))
+        if self.picker.is_question:
+            is_unanswered = has_row & Condition(lambda: not self.words.text)
+            for key in "123456789":
+                keys.add(key, filter=is_unanswered)(self._choose_number)
         if self.picker.find_everywhere is not None:
             keys.add("c-a", filter=is_searching)(lambda _: self._switch_width())
+        self._add_action_keys(keys, has_row)
+        return keys
+
+    def _add_action_keys(self, keys: KeyBindings, has_row: Filter) -> None:
+        """Add the keys of what may be done with a row besides choosing it."""
         if self.picker.preview is not None:
             is_empty = Condition(lambda: not self.words.text)
             keys.add(" ", filter=has_row & is_empty)(lambda _: self._switch_preview())
@@ -239,7 +254,6 @@ class _PickerScreen:
             keys.add("enter", filter=is_asking)(lambda _: self._answer(self.question.current))
             for key, by in {"left": -1, "right": 1}.items():
                 keys.add(key, filter=is_asking)(lambda _, by=by: self._move(by))
-        return keys
 
     def _note_words(self) -> None:
         self.remark = ""
@@ -248,6 +262,12 @@ class _PickerScreen:
     def _choose(self, command: str) -> None:
         value = self.rows[self.marked].value
         self.app.exit(result=Chosen(command.format(value), self.done))
+
+    def _choose_number(self, event: KeyPressEvent) -> None:
+        place = int(event.data) - 1
+        if place < len(self.rows):
+            self.marked = place
+            self._choose(self.picker.commands["enter"][1])
 
     def _leave(self) -> None:
         """Leave the question, the title, or else the list."""

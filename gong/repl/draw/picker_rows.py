@@ -41,6 +41,11 @@ class PickerRow(NamedTuple):
     """Texts behind it, of each row as many."""
 
 
+def number_rows(rows: Sequence[PickerRow]) -> list[PickerRow]:
+    """Return rows with their numbers before their texts."""
+    return [row._replace(text=f"{number}  {row.text}") for number, row in enumerate(rows, 1)]
+
+
 def render_rows(
     rows: Sequence[PickerRow], marked: int, most: int, columns: int
 ) -> list[StyledLine]:
@@ -143,7 +148,7 @@ def format_keys(notes: Sequence[KeyNote], count: str, columns: int) -> str:
         [count, *_shorten_notes(notes, _SHORT_NAMES)],
     ]
     if not any(note.short for note in notes):
-        forms = forms[:1]
+        forms[1:] = [[count, *forms[0][2:-1], "Esc"]]
     lines = [" · ".join(filter(None, form)) for form in forms]
     fits = (line for line in lines if measure_width(line) <= columns)
     return next(fits, cut_to_width(lines[-1], columns))

@@ -91,3 +91,4 @@ def test_a_preview_is_wrapped_cut_and_put_beside():
 def test_one_line_names_the_keys(columns, line):
     assert format_keys(NOTES, "1/12", columns) == line
     assert format_keys(NOTES[:1], "", 99) == "↑↓ · Enter continues it · Esc leaves"
+    assert format_keys(NOTES[:1], "1/1", 40) == "1/1 · Enter continues it · Esc"
