@@ -167,11 +167,10 @@ def nothing_new_row(store: Store, tapes: int, rounds: int) -> Row:
 def serving(place: Path) -> Iterator[tuple[str, int]]:
     """Yield the endpoint of an S3 server and the port of PostgreSQL."""
     with ExitStack() as stack:
-        for name in ("s3", "postgres"):
-            (place / name).mkdir(parents=True)
+        (place / "s3").mkdir(parents=True)
         endpoint = stack.enter_context(serving_ministack(place / "s3"))
         make_bucket(endpoint, "tapes")
-        yield endpoint, stack.enter_context(serving_postgres(place / "postgres"))
+        yield endpoint, stack.enter_context(serving_postgres())
 
 
 def remotes_rows(path: Path, scale: Scale) -> list[Row]:

@@ -14,7 +14,7 @@ import time
 from contextlib import contextmanager
 from queue import Empty, LifoQueue
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 import psycopg
 from psycopg import errors
@@ -247,7 +247,7 @@ def _parse_url(url: str) -> tuple[str, str]:
     options = parse_qsl(parts.query, keep_blank_values=True)
     team = dict(options).get(_TEAM) or _TEAM
     query = urlencode([(name, value) for name, value in options if name != _TEAM], quote_via=quote)
-    conninfo = urlunsplit(("postgresql", parts.netloc, parts.path, query, ""))
+    conninfo = f"postgresql://{parts.netloc}{parts.path}{query and '?'}{query}"
     try:
         conninfo_to_dict(conninfo)
     except psycopg.Error as error:

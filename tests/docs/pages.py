@@ -27,7 +27,24 @@ from shlex import quote
 
 from tests import warm
 
+_DRILL = "tests/docs/test_team.py runs it, against real servers"
+_SERVERS = "needs the servers of a compose file; tests/tape/remote pushes to such"
 UNRUN = {
+    "tape remote add team postgresql://tape@127.0.0.1/tapes": _SERVERS,
+    "tape remote add bucket "
+    "'s3://tapes/team?endpoint=http://127.0.0.1:9000&region=us-east-1'": _SERVERS,
+    "tape push --all --yes --to team": _SERVERS,
+    "tape push --all --yes --to bucket": _SERVERS,
+    "pg_dump --format=custom --file=tapes.dump tapes": _DRILL,
+    "createdb restored": _DRILL,
+    "pg_restore --dbname=restored tapes.dump": _DRILL,
+    "tape --store from-dump clone postgresql:///restored": _DRILL,
+    "tape --store from-dump verify --all": _DRILL,
+    "tape --store from-dump remote verify": _DRILL,
+    "rclone sync bucket:tapes/team copy": _DRILL,
+    "tape --store from-copy clone ./copy": _DRILL,
+    "tape --store from-copy verify --all": _DRILL,
+    "tape --store from-copy remote verify": _DRILL,
     "make chat": "opens a conversation in the terminal; tests/e2e drives gong chat",
     "make test": "runs the suite this test is part of",
     "make check": "runs in CI beside the suite",

@@ -7,6 +7,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import get_args
 
+import msgspec
 import pytest
 from msgspec import NODEFAULT
 from msgspec.structs import fields
@@ -35,6 +36,11 @@ from tape.model.entries import (
     Unknown,
     Usage,
 )
+from tape.remote.cursor import Cursor
+from tape.remote.objects import ChunkHead, encode_chunk
+from tape.remote.pull import pull_tapes
+from tape.remote.push import Pusher
+from tape.remote.registry import open_remote
 from tape.store.maintenance import upkeep
 from tape.store.store import Store
 from tape.unite.stores import unite_stores
@@ -56,9 +62,50 @@ def agree(store: Store) -> int:
     return len(store.folders())
 
 
+def test_the_objects_of_the_format_are_a_remote_with_that_tape(tmp_path):
+    """Another store pulls the tape of the page, byte for byte, and pushes nothing."""
+    blocks = _BLOCK.findall(PAGE.read_text("utf-8"))
+    files = {
+        name.split("/", 2)[2]: text.encode()
+        for language, name, text in blocks
+        if name.startswith("tapes/")
+    }
+    journal = files["refs.jsonl"].split(b"\n")
+    taken = 0
+    (tmp_path / "remote").mkdir()
+    with open_remote((tmp_path / "remote").as_uri()) as remote:
+        for _, key, text in (block for block in blocks if block[0] == "object"):
+            data = text.rstrip("\n").encode()
+            if key.startswith("t/"):
+                head = msgspec.json.decode(data, type=ChunkHead)
+                assert msgspec.json.encode(head) == data
+                runs = [files[part.file][part.offset :][: part.length] for part in head.parts]
+                count = next(
+                    number
+                    for number in range(len(journal))
+                    if len(b"\n".join(journal[taken : taken + number])) + 1 == head.parts[-1].length
+                )
+                runs[-1] = b"\n".join([*journal[taken : taken + count], b""])
+                taken += count
+                data = encode_chunk(head, runs)
+            assert remote.create(key, data)
+        store = Store(tmp_path / "store")
+        store.open_tapes_folder().close()
+        with Cursor.open(store.path, "team") as cursor:
+            (outcome,) = pull_tapes(store, remote, cursor)
+            assert outcome.error is None
+            (name,) = store.folders()
+            for file, data in files.items():
+                assert (store.tapes / name / file).read_bytes() == data
+            (pushed,) = Pusher(store, remote, cursor).push(["1" + 31 * "0"])
+            assert pushed.chunks == 0
+
+
 def test_the_examples_of_the_format_are_a_store(tmp_path):
     """Every hash is computed again; the reader and `tape` read the same, and verify is content."""
     for language, name, text in _BLOCK.findall(PAGE.read_text("utf-8")):
+        if language == "object":  # of a remote: see below
+            continue
         if language == "text":
             digest = None
             for line in text.split("\n")[:-1]:

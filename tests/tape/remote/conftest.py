@@ -34,6 +34,6 @@ def localbucket(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def postgres(tmp_path_factory):
-    with serving_postgres(tmp_path_factory.mktemp("postgres")) as port:
+def postgres():
+    with serving_postgres() as port:
         yield port

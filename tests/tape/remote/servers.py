@@ -13,6 +13,7 @@ import time
 import urllib.request
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from urllib.error import HTTPError
 
 import pytest
@@ -129,8 +130,11 @@ def make_bucket(endpoint, name):
 
 
 @contextmanager
-def serving_postgres(folder):
-    """Yield the port of a PostgreSQL server; everybody on loopback is its user `tape`."""
+def serving_postgres():
+    """Yield the port of a PostgreSQL server; everybody on loopback is its user `tape`.
+
+    Its files are outside of pytest's folders, which only their owner may enter.
+    """
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
     initdb = shutil.which("initdb") or (found and found[-1])
     if not initdb:
@@ -139,15 +143,17 @@ def serving_postgres(folder):
     user = None
     if os.geteuid() == 0:  # the server refuses to run as root
         user = next((one.pw_name for one in pwd.getpwall() if one.pw_name == "postgres"), "nobody")
-        for path in (folder, *folder.parents):
-            if path.owner() == "root" and path.stat().st_mode & 0o005 != 0o005:
-                path.chmod(path.stat().st_mode | 0o055)
-        shutil.chown(folder, user)
-    data, port = folder / "data", find_free_port()
-    subprocess.run(
-        [programs / "initdb", "-D", data, "-U", "tape", "-A", "trust", "--no-sync"],
-        check=True, capture_output=True, user=user, cwd=folder,
-    )  # fmt: skip
-    words = ["-D", data, "-p", str(port), "-h", "127.0.0.1", "-k", folder, "-F"]
-    with serving([programs / "postgres", *words], port, user=user, cwd=folder):
-        yield port
+    with TemporaryDirectory(prefix="tape-postgres-") as folder:
+        if user is not None:
+            shutil.chown(folder, user)
+        data, port = f"{folder}/data", find_free_port()
+        subprocess.run(
+            [programs / "initdb", "-D", data, "-U", "tape", "-A", "trust", "--no-sync"],
+            check=True, capture_output=True, user=user, cwd=folder,
+        )  # fmt: skip
+        words = ["-D", data, "-p", str(port), "-h", "127.0.0.1", "-k", folder, "-F"]
+        with serving([programs / "postgres", *words], port, user=user, cwd=folder):
+            asking = [programs / "pg_isready", "-q", "-h", "127.0.0.1", "-p", str(port)]
+            while subprocess.run(asking, check=False).returncode:  # it accepts before it answers
+                time.sleep(0.05)
+            yield port
