@@ -51,6 +51,11 @@ FINDING_TEXTS = {
         "Its content is unknown.",
         "check its permissions and the disk, or restore it from a copy",
     ),
+    FindingKind.ARCHIVE: _FindingText(
+        "A part of the file of the archived tape changed on the disk after it was written.",
+        "What stands in that part, which other parts do not depend on: they can still be read.",
+        "restore the file from a copy; `tar --zstd -xf` gets out what stands before the damage",
+    ),
     FindingKind.INFO: _FindingText(
         "tape.json and the start entry contradict each other.",
         "Nothing of the history; the start entry is protected by its hash and is correct.",

@@ -38,6 +38,8 @@ class FindingKind(StrEnum):
     """The tape contains a symbolic link."""
     UNREADABLE = "unreadable"
     """A file, or the whole tape, cannot be opened or read."""
+    ARCHIVE = "archive"
+    """The file of an archived tape is damaged."""
     INFO = "info"
     """tape.json and the start entry differ, or there is not exactly one start entry."""
     INFO_UNREADABLE = "info-unreadable"

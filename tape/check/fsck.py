@@ -23,6 +23,7 @@ from ..store.phase import ENTRIES, PhaseFile
 from ..store.redaction import RedactionMark, complete_redaction
 from ..store.refs import JOURNAL_NAME, quarantine_bytes
 from ..store.tape import INFO_NAME
+from ..store.tape_folder import TapeFolder
 from .finding import list_quarantine
 from .inspection import inspect_tape
 from .opening import read_start_info
@@ -68,6 +69,8 @@ def repair_tape(
     as the plan found it; the actions yielded before stay done.
     """
     with tape.notify_projection():
+        if isinstance(tape.folder, TapeFolder):
+            tape.folder.require_folder()
         for action in actions:
             yield CompletedAction(action, _apply_action(store, tape, action))
 

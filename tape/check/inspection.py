@@ -14,7 +14,6 @@ from msgspec import Struct
 from ..errors import TapeError
 from ..model.entries import Anchor, Branch, Place, Start
 from ..model.line import describe_missing_blob, read_header, verify_line
-from ..store.disk import Folder
 from ..store.leftovers import find_store_leftovers, find_tape_leftovers
 from ..store.path import read_base
 from ..store.phase import ORIGIN, Tail
@@ -157,7 +156,7 @@ def _find_dependents(store: Store, tape: str) -> Iterator[DependentTape]:
     """Yield the tapes forked from this one, and those forked from them."""
     origins: dict[str, TapeInfo] = {}
     for name in store.folders():
-        with suppress(TapeError, OSError), Folder.open(store.tapes / name) as folder:
+        with suppress(TapeError, OSError), store.open_tape_folder(name) as folder:
             info = read_tape_info(folder)
             if info.origin is not None:
                 with folder.sub("phases") as phases:

@@ -222,7 +222,7 @@ class BlobCheck:
         else:
             try:
                 with self._tape.folder.sub("blobs") as blobs, blobs.sub(digest[:2]) as shelf:
-                    size = os.stat(digest, dir_fd=shelf.fd, follow_symlinks=False).st_size
+                    size = shelf.stat(digest).st_size
             except (FileNotFoundError, NotADirectoryError):
                 yield FindingKind.BLOB_NAMED, f"it names the blob {digest}, which is missing"
             else:

@@ -15,12 +15,13 @@ from ..clock import format_timestamp
 from ..errors import Damaged, TapeError
 from ..model.entries import Start
 from ..model.line import FORMAT, decode_line, verify_line
-from ..store.disk import Folder
 from ..store.phase import Phases
 from ..store.tape import INFO_NAME, Tape, TapeInfo, read_tape_info
+from ..store.tape_folder import TapeFolder
 from .finding import FindingKind, build_damage
 
 if TYPE_CHECKING:
+    from ..store.disk import Folder
     from ..store.store import Store
     from .finding import Finding
 
@@ -45,12 +46,13 @@ def open_for_check(store: Store, name: str) -> OpenedTape:
     try:
         return OpenedTape(store.open_folder(name), ())
     except Damaged:
-        with Folder.open(store.tapes, durable=store.durable) as tapes:
-            folder = _FolderWithInfo(tapes.sub(name))
+        folder = _FolderWithInfo.open_in(
+            f"{store.home}/tapes", name, durable=store.durable, note=store.note_change
+        )
         try:
             read_tape_info(folder)
         except Damaged as error:
-            why = f"cannot be read: {error.__cause__}"
+            why = f"cannot be read: {error.__cause__ or error}"
         except OSError as error:
             why = f"cannot be read: {error.strerror}"
         else:
@@ -59,27 +61,27 @@ def open_for_check(store: Store, name: str) -> OpenedTape:
     return OpenedTape(folder.open_tape(store), (damage,))
 
 
-class _FolderWithInfo(Folder):
+class _FolderWithInfo(TapeFolder):
     """The folder of a tape; its tape.json reads as the start entry says."""
 
-    __slots__ = ("_info",)
+    __slots__ = ("_start",)
 
-    def __init__(self, folder: Folder) -> None:
-        super().__init__(folder.fd, folder.name, durable=folder.durable)
-        self._info: TapeInfo | None = None
+    def __init__(self, fd: int, name: str, *, durable: bool = True) -> None:
+        super().__init__(fd, name, durable=durable)
+        self._start: TapeInfo | None = None
 
     def read(self, name: str) -> bytes:
         """Return the bytes of the file `name`; for tape.json those built from the start entry."""
-        if name == INFO_NAME and self._info is not None:
-            return msgspec.json.encode(self._info)
+        if name == INFO_NAME and self._start is not None:
+            return msgspec.json.encode(self._start)
         return super().read(name)
 
     def open_tape(self, store: Store) -> Tape:
         """Return the tape in this folder; raise Damaged if it has no phases."""
         try:
-            self._info = read_start_info(self)
+            self._start = read_start_info(self)
         except Damaged:
-            self._info = TapeInfo(FORMAT, UNKNOWN_TAPE_ID, format_timestamp(0), "")
+            self._start = TapeInfo(FORMAT, UNKNOWN_TAPE_ID, format_timestamp(0), "")
         try:
             return Tape(self, store.open, clock=store.clock, projection=store.projection)
         except OSError as error:

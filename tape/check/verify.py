@@ -34,6 +34,7 @@ from ..store.redaction import (
 )
 from ..store.refs import JOURNAL_NAME
 from ..store.tape import INFO_NAME
+from ..store.tape_folder import TapeFolder, is_archived
 from .finding import (
     FindingKind,
     build_damage,
@@ -74,6 +75,7 @@ def verify(
     # List phases before reading the journal: one that is started meanwhile is then named in it.
     names = tape.phases.names()
     blobs, journal = BlobCheck(tape), JournalCheck(tape, names)
+    yield from _find_damaged_frames(tape)
     yield from _find_links(tape.folder, "")
     yield from blobs.check_blobs()
     yield from journal.check_lines()
@@ -100,8 +102,19 @@ def verify(
     counts.blobs += blobs.count
 
 
+def _find_damaged_frames(tape: Tape) -> Iterator[Finding]:
+    """Yield a finding for each part of an archived tape that does not match its hash."""
+    packed = tape.folder.packed if isinstance(tape.folder, TapeFolder) else None
+    for error, files in packed.find_damaged_frames() if packed is not None else ():
+        in_it = f"; in it: {', '.join(files)}" if files else ""
+        message = f"a part of the archived tape does not match its hash{in_it}"
+        yield build_damage(FindingKind.ARCHIVE, error.file, message, offset=error.offset)
+
+
 def _find_links(folder: Folder, prefix: str) -> Iterator[Finding]:
     """Yield a finding for every symbolic link: none is allowed in a tape."""
+    if is_archived(folder):  # none is in an archive
+        return
     with os.scandir(folder.fd) as listing:
         entries = sorted(listing, key=lambda entry: entry.name)
     for entry in entries:

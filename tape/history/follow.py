@@ -117,6 +117,7 @@ class Follower:
         self._file: PhaseFile | None = None
         self._moves, self._read = deque(moves), read
         self._left = {head.phase: (head, head.end)}
+        self._changes = tape.folder.follow()
 
     def live(self, sleep: Callable[[float], object] = time.sleep) -> Iterator[Gained | Moved]:
         """Yield new entries and moves as they come, without end; `sleep` waits for seconds."""
@@ -134,6 +135,12 @@ class Follower:
         Raises Damaged if the branch cannot be followed any further, NewerFormat if a later version
         continued it.
         """
+        changes, file = self._tape.folder.follow(), self._file
+        if changes != self._changes:  # the tape was archived or unpacked: read on there
+            if file is not None:
+                file.close()
+                self._file = self._tape.phases.open(file.name)
+            self._changes = changes
         self._moves += self._read_new_moves()
         yield from self._read_gained()
         while self._moves:
@@ -149,7 +156,7 @@ class Follower:
         Its size shows whether there are any: a whole line of it is never removed.
         """
         folder = self._tape.folder
-        if os.stat(JOURNAL_NAME, dir_fd=folder.fd, follow_symlinks=False).st_size == self._read:
+        if folder.stat(JOURNAL_NAME).st_size == self._read:
             return ()
         with os.fdopen(folder.file(JOURNAL_NAME), "rb") as file:
             file.seek(self._read)

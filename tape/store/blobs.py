@@ -76,10 +76,13 @@ class Blobs:
         """
         if not re.match(_HASH, digest):
             raise NotFound(f"{digest!r} is not the name of a blob")
+        changes = self.tape.follow()
         try:
             with self.tape.sub("blobs") as blobs, blobs.sub(digest[:2]) as shelf:
                 data = shelf.read(digest)
         except FileNotFoundError as error:
+            if self.tape.follow() != changes:  # the tape was archived or unpacked just now
+                return self.read(digest)
             raise NotFound(f"blob {digest} is missing: {error.strerror}") from error
         except OSError as error:  # a link, which is not followed, or a read error
             raise NotFound(f"blob {digest} cannot be read: {error.strerror}") from error

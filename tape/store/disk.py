@@ -198,6 +198,14 @@ class Folder(Descriptor):
             return False
         return True
 
+    def follow(self) -> int:
+        """Return how often what is in this folder moved to another one: never, but for a tape."""
+        return 0
+
+    def stat(self, name: str) -> os.stat_result:
+        """Return the stat result of an entry of this directory; links are not followed."""
+        return os.stat(check_plain_name(name), dir_fd=self.fd, follow_symlinks=False)
+
     def walk_stats(self, name: str) -> Iterator[os.stat_result]:
         """Yield the stat results of a file, or of a folder and its content; follow no links."""
         top = os.stat(check_plain_name(name), dir_fd=self.fd, follow_symlinks=False)

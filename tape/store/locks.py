@@ -61,11 +61,13 @@ class Lock(Descriptor):
     `locks` is the folder of the file, or -1 where the file stays; closed with the lock.
     """
 
-    __slots__ = ("__weakref__", "_locks", "name")
+    __slots__ = ("__weakref__", "_locks", "changes", "name")
 
-    def __init__(self, fd: int, name: str, locks: int = -1) -> None:
+    def __init__(self, fd: int, name: str, locks: int = -1, changes: int = 0) -> None:
         super().__init__(fd)
         self.name = name
+        self.changes = changes
+        """What `Folder.follow` of the tape returned: with another number it is no lock of it."""
         self._locks = locks
         _HELD.add(self)
 
@@ -102,11 +104,16 @@ class Lock(Descriptor):
         """Take the lock `name` of a tape, or of a store, as `take` does; the file goes with it."""
         until = monotonic() + wait
         while True:
+            changes = tape.follow()
             # The last holder of another lock may have removed the folder in between.
             with suppress(FileNotFoundError), tape.make(LOCKS_NAME) as locks:
                 left = max(until - monotonic(), 0)
-                return cls(_open_locked_file(locks, name, left), name, os.dup(locks.fd))
-            if os.fstat(tape.fd).st_nlink == 0:
+                fd = _open_locked_file(locks, name, left)
+                if tape.follow() == changes:
+                    return cls(fd, name, os.dup(locks.fd), changes)
+                os.close(fd)  # the tape was archived or unpacked just now
+                continue
+            if tape.follow() == changes and os.fstat(tape.fd).st_nlink == 0:
                 raise FileNotFoundError(errno.ENOENT, "the folder was removed", tape.name)
 
 
@@ -248,6 +255,16 @@ def limit_lock_wait(seconds: float, report: Callable[[str], None]) -> Iterator[N
         yield
     finally:
         _PATIENCE.reset(before)
+
+
+@contextmanager
+def hold_flock(fd: int, name: str, *, wait: float | None = None) -> Iterator[None]:
+    """Hold the flock of an open file, as `hold_lock` does; `name` says which in the error."""
+    _wait_for_lock(fd, name, _PATIENCE.get().seconds if wait is None else wait)
+    try:
+        yield
+    finally:
+        fcntl.flock(fd, fcntl.LOCK_UN)
 
 
 @contextmanager

@@ -20,7 +20,7 @@ import re
 from contextlib import suppress
 from io import BytesIO
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from ..errors import Damaged, NewerFormat, NotFound
 from ..model.entries import Redact
@@ -34,6 +34,7 @@ from ..model.line import (
     verify_line,
 )
 from .disk import Descriptor, sync_file
+from .tape_folder import PackedFolder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
     from ..model.entries import BlobRef
     from .disk import Folder
+    from .packed import PackedTape
 
 ENTRIES = "entries.jsonl"
 ORIGIN = "0000-origin"
@@ -82,10 +84,14 @@ class PhaseFile(Descriptor):
         """Return the file's current size in bytes."""
         return os.fstat(self.fd).st_size
 
+    def _read_part(self, count: int, start: int) -> bytes:
+        """Return at most `count` bytes from `start` on; none behind the end."""
+        return os.pread(self.fd, count, start)
+
     def read(self, start: int, end: int) -> bytes:
         """Return the bytes from `start` up to, not including, `end`."""
         parts = []
-        while start < end and (part := os.pread(self.fd, end - start, start)):
+        while start < end and (part := self._read_part(end - start, start)):
             parts.append(part)
             start += len(part)
         return b"".join(parts)
@@ -110,7 +116,7 @@ class PhaseFile(Descriptor):
         rest, offset, step = b"", start, 0
         while end is None or start < end:
             step = _choose_read_size(step, rest)
-            part = os.pread(self.fd, step if end is None else min(step, end - start), start)
+            part = self._read_part(step if end is None else min(step, end - start), start)
             if not part:
                 return
             start += len(part)
@@ -174,6 +180,37 @@ class PhaseFile(Descriptor):
         return 0
 
 
+class PackedPhaseFile(PhaseFile):
+    """The entry file of one phase of an archived tape: it stays as it is."""
+
+    __slots__ = ("_packed", "_path")
+
+    def __init__(
+        self,
+        packed: PackedTape,
+        path: str,
+        name: str,
+        redacted: Callable[[], AbstractSet[str]] = frozenset,
+    ) -> None:
+        super().__init__(packed.fd, name, redacted)
+        self._packed: PackedTape | None = packed.share()
+        self._path = path
+        self.size()  # raises where there is no such file
+
+    def size(self) -> int:
+        """Return the file's size in bytes."""
+        return 0 if self._packed is None else self._packed.stat(self._path).st_size
+
+    def _read_part(self, count: int, start: int) -> bytes:
+        return b"" if self._packed is None else self._packed.read(self._path, start, count)
+
+    def close(self) -> None:
+        """Close the file; closing twice is allowed."""
+        packed, self._packed, self.fd = self._packed, None, -1
+        if packed is not None:
+            packed.close()
+
+
 def _decode_redact_line(line: bytes) -> Redact | None:
     """Return the payload of a redact entry whose hashes hold; None for all others."""
     if read_type(line) != Redact.entry_type:
@@ -195,25 +232,55 @@ def _choose_read_size(last: int, rest: bytes) -> int:
 
 
 class Phases:
-    """The folder `phases/` of one tape."""
+    """The folder `phases/` of one tape.
 
-    __slots__ = ("folder",)
+    With `tape`, the folder that it is in, it is the one of the form that the tape has now;
+    `changes` is what `tape.follow` returned before it was opened.
+    """
 
-    def __init__(self, folder: Folder) -> None:
-        self.folder = folder
+    __slots__ = ("_changes", "_folder", "_tape")
+
+    def __init__(self, folder: Folder, tape: Folder | None = None, changes: int = 0) -> None:
+        self._folder, self._tape, self._changes = folder, tape, changes
+
+    @classmethod
+    def open_in(cls, tape: Folder) -> Self:
+        """Open the phases of a tape by its folder; raise FileNotFoundError."""
+        changes = tape.follow()  # first: it may take on its other form before the next line
+        return cls(tape.sub("phases"), tape, changes)
+
+    @property
+    def folder(self) -> Folder:
+        """The open folder."""
+        while self._tape is not None and self._is_left():
+            changes = self._tape.follow()
+            self._folder.close()
+            self._folder, self._changes = self._tape.sub("phases"), changes
+        return self._folder
+
+    def _is_left(self) -> bool:
+        """Return whether the tape has taken on its other form since the folder was opened."""
+        return self._tape is not None and self._tape.follow() != self._changes
+
+    def close(self) -> None:
+        """Close the folder."""
+        self._folder.close()
 
     def names(self, known: AbstractSet[str] = frozenset()) -> list[str]:
         """Return the phase folders in order of their numbers, without a copied past.
 
         Names in `known` are left out.
         """
-        left = [name for name in self.folder.names() if name not in known and name != ORIGIN]
+        names = self.folder.names()
+        while self._is_left():  # it was being deleted
+            names = self.folder.names()
+        left = [name for name in names if name not in known and name != ORIGIN]
         return sorted((name for name in left if re.match(_NAME, name)), key=order_phases)
 
     @property
     def has_origin(self) -> bool:
         """Return whether this tape has a copy of the path it was forked from."""
-        return self.folder.has(ORIGIN)
+        return self.folder.has(ORIGIN) or (self._is_left() and self.folder.has(ORIGIN))
 
     def list_with_origin(self) -> list[str]:
         """Return the phase folders, oldest first, with a copied past before them."""
@@ -223,16 +290,21 @@ class Phases:
         """Open the entries of a phase for reading; raise NotFound if it is missing."""
         if not re.match(_NAME, name):
             raise Damaged(f"{name!r} is not the name of a phase")
-        try:
-            with self.folder.sub(name) as folder:
-                return PhaseFile(folder.file(ENTRIES), name, self.read_redacted_ids)
-        except (FileNotFoundError, NotADirectoryError) as error:
-            raise NotFound(f"phase {name} does not exist") from error
+        while True:
+            try:
+                with self.folder.sub(name) as folder:
+                    if isinstance(folder, PackedFolder):
+                        path = folder.get_path(ENTRIES)
+                        return PackedPhaseFile(folder.packed, path, name, self.read_redacted_ids)
+                    return PhaseFile(folder.file(ENTRIES), name, self.read_redacted_ids)
+            except (FileNotFoundError, NotADirectoryError) as error:
+                if not self._is_left():
+                    raise NotFound(f"phase {name} does not exist") from error
 
     def sync(self, name: str) -> None:
         """Sync the entries of a phase: whoever wrote them may have been killed before its sync."""
         if self.folder.durable:
-            with self.open(name) as file:
+            with self.open(name) as file:  # that of an archived tape was synced
                 sync_file(file.fd)
 
     def read_first_lines(self, name: str) -> list[bytes]:

@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec import Struct
 
 from ..errors import Busy, WriteFailed
+from .packed import PACKED_SUFFIX
 from .store import Store
+from .tape_folder import get_tape_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -121,7 +123,8 @@ class TapeFolders:
         """List the store again."""
         self._store.check()
         try:
-            now = set(os.listdir(self._store.tapes))  # noqa: PTH208 (thousands, for each tape)
+            names = os.listdir(self._store.tapes)  # noqa: PTH208 (thousands, for each tape)
+            now = set(map(get_tape_name, names))
         except FileNotFoundError:
             now = set()
         for name in self.names - now:
@@ -149,6 +152,8 @@ def place_tape(store: Store, tapes: Folder, source: Folder, name: str, target: I
     free, k = target.folder, 2
     while True:
         try:
+            if tapes.has(free + PACKED_SUFFIX):  # an archived tape has that name
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), free)
             with store.note_change(tapes, target.id, free, comes=True):
                 os.rename(name, free, src_dir_fd=source.fd, dst_dir_fd=tapes.fd)
         except OSError as error:

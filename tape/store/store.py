@@ -26,6 +26,14 @@ from .disk import Folder, read_file
 from .phase import ENTRIES, ORIGIN, choose_phase_name
 from .refs import JOURNAL_NAME, MAIN_BRANCH, Head, encode_ref_line
 from .tape import INFO_NAME, Tape, TapeInfo, make_tape_folder
+from .tape_folder import (
+    TapeFolder,
+    choose_free_tape_name,
+    find_tape_entry,
+    get_tape_name,
+    list_tape_names,
+    move_tape,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -43,7 +51,7 @@ class Trashed(NamedTuple):
     """A tape in the trash."""
 
     folder: str
-    """Name of its folder in `trash/`."""
+    """Name of its folder in `trash/`, also of an archived one."""
     id: str
     """Empty when tape.json cannot be read."""
 
@@ -59,8 +67,7 @@ def read_tape_identity(path: Path) -> TapeIdentity:
     """Return what tape.json in a tape's folder says; an empty id where it cannot be read."""
     with (
         suppress(OSError, TapeError, *JSON_ERRORS),
-        Folder.open(path.parent) as parent,
-        parent.sub(path.name) as folder,
+        TapeFolder.open_in(os.fspath(path.parent), path.name) as folder,
     ):
         return msgspec.json.decode(folder.read(INFO_NAME), type=TapeIdentity)
     return TapeIdentity("")
@@ -69,9 +76,8 @@ def read_tape_identity(path: Path) -> TapeIdentity:
 def iter_tape_identities(folder: Path) -> Iterator[tuple[str, TapeIdentity]]:
     """Yield folder name and tape.json of every tape in `tapes/` or `trash/`."""
     with suppress(FileNotFoundError):
-        for path in folder.iterdir():
-            if path.is_dir() and not path.is_symlink() and not path.name.startswith("."):
-                yield path.name, read_tape_identity(path)
+        for name in list_tape_names(folder):
+            yield name, read_tape_identity(folder / name)
 
 
 def generate_hex(count: int) -> str:
@@ -281,14 +287,15 @@ class Store:
         return sorted(self.inodes())
 
     def inodes(self) -> dict[str, int]:
-        """Return folder name → inode of all tapes, without unfinished ones (`.new-…`)."""
+        """Return folder name → inode of all tapes, without unfinished ones (`.new-…`).
+
+        That of an archived tape is the inode of its file.
+        """
         self.check()
         try:
-            with os.scandir(f"{self.home}/tapes") as entries:
-                inodes = {e.name: e.inode() for e in entries if e.is_dir(follow_symlinks=False)}
+            return list_tape_names(f"{self.home}/tapes")
         except FileNotFoundError:
             return {}
-        return {name: inode for name, inode in inodes.items() if not name.startswith(".")}
 
     def links(self) -> list[str]:
         """Return the names of symbolic links in `tapes/`; links are not followed."""
@@ -301,8 +308,7 @@ class Store:
     def open_folder(self, name: str) -> Tape:
         """Open the tape in this folder; raise NotFound if there is none."""
         try:
-            with Folder.open(f"{self.home}/tapes", durable=self.durable) as tapes:
-                folder = tapes.sub(name)
+            folder = self.open_tape_folder(name)
         except (FileNotFoundError, NotADirectoryError) as error:
             raise NotFound(f"no tape in {name}") from error
         try:
@@ -321,6 +327,14 @@ class Store:
             folder.close()
             raise
 
+    def open_tape_folder(self, name: str) -> TapeFolder:
+        """Open a folder of a tape, whatever is in it, in the form that it has.
+
+        Raises FileNotFoundError or NotADirectoryError; Damaged or NewerFormat for an archived tape.
+        """
+        tapes = f"{self.home}/tapes"
+        return TapeFolder.open_in(tapes, name, durable=self.durable, note=self.note_change)
+
     def open(self, prefix: str) -> Tape:
         """Open the tape whose id begins with `prefix`; raise NotFound or Ambiguous."""
         hits = [name for name in self.folders() if self.read_tape_id(name).startswith(prefix)]
@@ -335,15 +349,17 @@ class Store:
 
         Raises Busy while a branch is being written, UsageError while other tapes have it as origin.
         """
-        with tape.hold_all_locks(), Folder.open(self.path, durable=self.durable) as home:
+        with tape.hold_still(), Folder.open(self.path, durable=self.durable) as home:
             self._refuse_children({tape.id}, self.tapes)
             name = self._find_folder_of(tape)
             if name is None:
                 raise NotFound(f"tape {tape.id[:8]} is no longer in {self.tapes}")
             with home.sub("tapes") as tapes, home.make("trash") as to:
                 home.sync()
+                free = choose_free_tape_name(to, name)
                 with self.note_change(tapes, tape.id, name):
-                    return tapes.move_beside(name, to)
+                    move_tape(tapes, name, to, free)
+                return free
 
     def _find_folder_of(self, tape: Tape) -> str | None:
         """Return the name that the open folder of a tape has now: people may have renamed it."""
@@ -362,7 +378,7 @@ class Store:
             if identity.id not in tapes
             and isinstance(identity.origin, dict)
             and identity.origin.get("tape") in tapes
-            and not (folder / name / "phases" / ORIGIN).is_dir()
+            and not _has_copied_past(folder, name)
         )
         if children:
             raise UsageError(
@@ -400,13 +416,13 @@ class Store:
             home.sub("trash") as source,
             home.make("tapes") as tapes,
         ):
-            name = tapes.choose_free_name(found.folder)
+            name = choose_free_tape_name(tapes, found.folder)
             with self.note_change(tapes, found.id, name, comes=True):
-                source.move(found.folder, tapes, name)
+                move_tape(source, found.folder, tapes, name)
             return name
 
     def _find_trashed(self, name: str) -> Trashed:
-        found = {one.folder: one for one in self.trash()}
+        found, name = {one.folder: one for one in self.trash()}, get_tape_name(name)
         hits = [one.folder for one in found.values() if name and one.id.startswith(name)]
         return found[name if name in found else require_single_hit(name, "tape in the trash", hits)]
 
@@ -420,13 +436,25 @@ class Store:
         gone = self.trash() if names is None else [self._find_trashed(name) for name in names]
         self._refuse_children({one.id for one in gone}, self.tapes, self.path / "trash")
         with Folder.open(self.path, durable=self.durable) as home, home.make("trash") as folder:
-            for name in folder.names() if names is None else [one.folder for one in gone]:
+            chosen = [find_tape_entry(folder, one.folder) for one in gone]
+            for name in folder.names() if names is None else chosen:
                 if not name.startswith(_DELETED_PREFIX):  # so that none is restored in part
                     folder.move(name, folder, _DELETED_PREFIX + name)
             for name in folder.names():
                 if name.startswith(_DELETED_PREFIX):
                     folder.remove(name)  # a tape, or a file that a repair moved here
             folder.sync()
+
+
+def _has_copied_past(folder: Path, name: str) -> bool:
+    """Return whether a tape has a copy of the path it shares with its origin."""
+    with (
+        suppress(OSError, TapeError),
+        TapeFolder.open_in(os.fspath(folder), name) as tape,
+        tape.sub("phases") as phases,
+    ):
+        return phases.has(ORIGIN)
+    return False
 
 
 def require_single_hit(what: str, kind: str, hits: list[str]) -> str:

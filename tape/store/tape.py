@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from ..clock import read_clock
 from ..damage import warn_of_damage
-from ..errors import Damaged, NewerFormat, NotFound, TapeError
+from ..errors import Busy, Damaged, NewerFormat, NotFound, TapeError
 from ..model.entries import KeptRange, Place, Text, User
 from ..model.line import (
     FORMAT,
@@ -26,7 +26,7 @@ from ..model.line import (
 )
 from ..text import extract_title
 from .blobs import Blobs
-from .locks import hold_lock_in, is_lock_held, list_lock_names
+from .locks import hold_flock, hold_lock_in, is_lock_held, list_lock_names
 from .path import FSCK_ADVICE, LineChecker, Segment, Source, find_line_end, walk_segments_back
 from .phase import ORIGIN, Phases
 from .refs import (
@@ -39,6 +39,7 @@ from .refs import (
     read_head_at,
     switch_branch,
 )
+from .tape_folder import TapeFolder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -113,7 +114,7 @@ class Tape:
         self.folder = folder
         self.clock, self.projection, self.replica = clock, projection, replica
         self.journal = Journal(folder, clock)
-        self.phases = Phases(folder.sub("phases"))
+        self.phases = Phases.open_in(folder)
         self.blobs = Blobs(folder)
         self._other = other
         self._origins: dict[str, Tape] = {}
@@ -531,6 +532,19 @@ class Tape:
                 taken |= names
             yield
 
+    @contextmanager
+    def hold_still(self) -> Iterator[None]:
+        """Hold the locks of all branches, or of the file of an archived tape; raise Busy."""
+        packed = self.folder.packed if isinstance(self.folder, TapeFolder) else None
+        if packed is None or packed.is_deleted():
+            with self.hold_all_locks():
+                yield
+        else:
+            with hold_flock(packed.fd, packed.file):
+                if packed.is_deleted():
+                    raise Busy(f"tape {self.id[:8]} was unpacked just now: try again")
+                yield
+
     def writer(
         self,
         branch: str | None = None,
@@ -547,7 +561,7 @@ class Tape:
         """Close the folder."""
         for tape in self._origins.values():
             tape.close()
-        self.phases.folder.close()
+        self.phases.close()
         self.folder.close()
 
     def __enter__(self) -> Self:

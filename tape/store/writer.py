@@ -305,6 +305,8 @@ class Writer:
         phases = self._tape.phases
         self._changes.phases.add(self._phase)
         with self._open_moves() as moves:
+            if self._tape.folder.follow() != self._lock.changes:  # only if nothing was written yet
+                raise Overtaken("the tape was archived meanwhile, so this writer stops: try again")
             if self.instead_of is not None and self.branch in moves.refs.branches:
                 old = self._lock  # a branch with the claimed name was created meanwhile
                 self._lock = _claim_branch(self._tape.folder, moves.refs, self.instead_of)

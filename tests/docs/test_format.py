@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from base64 import b64decode
 from hashlib import sha256
 from pathlib import Path
 from typing import get_args
@@ -42,11 +43,13 @@ from tape.remote.pull import pull_tapes
 from tape.remote.push import Pusher
 from tape.remote.registry import open_remote
 from tape.store.maintenance import upkeep
+from tape.store.maintenance.archive import pack_tape, unpack_tape
 from tape.store.store import Store
 from tape.unite.stores import unite_stores
 from tests.faults import histories
 from tests.faults.test_same_bytes import history
 from tests.tape import making
+from tests.tape.archive_reader import read_archive, unpack_archive
 from tests.tape.format_reader import FormatError, read_tape
 from tests.tape.two_readers import compare_readers
 
@@ -119,7 +122,7 @@ def test_the_examples_of_the_format_are_a_store(tmp_path):
             continue
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, "utf-8")
+        path.write_bytes(b64decode(text) if language == "base64" else text.encode())
     store = Store(tmp_path)
     assert agree(store) == 1
     (name,) = store.folders()
@@ -145,6 +148,45 @@ def test_a_reader_written_from_the_format_agrees_on_every_kind_of_tape(tmp_path)
             making.write(tape, words)
     unite_stores(small.store, copy)
     assert agree(small.store) == 2
+
+
+def test_the_archive_in_the_format_is_the_example(tmp_path):
+    for _, name, text in _BLOCK.findall(PAGE.read_text("utf-8")):
+        if name == "vector":
+            continue
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b64decode(text) if name.endswith(".zst") else text.encode())
+    (file,) = (tmp_path / "archived/tapes").iterdir()
+    (folder,) = (tmp_path / "tapes").iterdir()
+    assert file.name == f"{folder.name}.tar.zst"
+    page, data = PAGE.read_text("utf-8"), file.read_bytes()
+    size = int.from_bytes(data[-12:-8], "little")
+    assert f"`{data[-28 - size : -28].decode()}`" in page
+    ends = [data[-36:-28], data[-28:-12], data[-12:-8], data[-8:]]
+    assert ", ".join(f"`{part.hex()}`" for part in ends) in page
+    whole = {str(path.relative_to(folder)): path for path in folder.rglob("*") if path.is_file()}
+    assert read_archive(file) == {name: path.read_bytes() for name, path in whole.items()}
+    store = Store(tmp_path / "archived")
+    with store.open_folder(folder.name) as tape:
+        assert [finding for finding in verify(tape, Counts()) if finding.level != "note"] == []
+        unpack_tape(store, tape)
+    assert agree(store) == 1
+
+
+def test_archives_are_read_from_the_format(tmp_path):
+    small = histories.small(tmp_path / "small")
+    (small.folder(small.tape) / "quarantine").mkdir()
+    unpacked = tmp_path / "unpacked"
+    for name in small.store.folders():
+        folder = small.store.tapes / name
+        before = {str(one.relative_to(folder)) for one in folder.rglob("*")}
+        with small.store.open_folder(name) as tape:
+            pack_tape(small.store, tape)
+        unpack_archive(folder.with_name(f"{name}.tar.zst"), unpacked / "tapes" / name)
+        now = (unpacked / "tapes" / name).rglob("*")
+        assert {str(one.relative_to(unpacked / "tapes" / name)) for one in now} == before
+    assert agree(Store(unpacked)) == 2
 
 
 @pytest.mark.parametrize("at", [30, 200, 420, -20])
@@ -200,6 +242,7 @@ def test_every_field_of_every_type_is_described():
 
 
 def test_the_reader_is_short_and_has_nothing_of_tape():
-    text = (ROOT / "tests/tape/format_reader.py").read_text("utf-8")
-    assert text.count("\n") <= 150
+    readers = [ROOT / f"tests/tape/{name}_reader.py" for name in ("format", "archive")]
+    text = "".join(path.read_text("utf-8") for path in readers)
+    assert readers[0].read_text("utf-8").count("\n") <= 150
     assert not re.search(r"^\s*(from|import) (tape|gong)", text, re.MULTILINE)
