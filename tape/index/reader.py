@@ -33,6 +33,8 @@ APPLICATION_ID = int.from_bytes(b"tape", "big")
 """The `application_id` of an index."""
 ORIGIN_PHASE = "0000-origin"
 """The phase of a copied past: `tape.store.phase.ORIGIN`."""
+ARCHIVE_SUFFIX = b".tar.zst"
+"""The end of the name of an archived tape's file: `tape.store.packed.PACKED_SUFFIX`."""
 SCHEMA_VERSION = 12
 """The `user_version` of an index: how many steps `migrations/index.py` has."""
 
@@ -74,6 +76,10 @@ def read_marks(db: sqlite3.Connection) -> tuple[int, int]:
         "SELECT application_id, user_version FROM pragma_application_id, pragma_user_version"
     ).fetchone()
     return marks
+
+
+_ARCHIVED = "archive"
+"""The name in the stamps of an archived tape, which has one file."""
 
 
 class TapeRow(NamedTuple):
@@ -119,17 +125,23 @@ class TapeRow(NamedTuple):
     """The name of the machine, as newest said."""
     agent: str | None = None
     """The program that made the session: the agent it was imported from, if it was."""
+    archived: bool = False
+    """It is one file: `FOLDER.tar.zst`."""
 
 
 TAPE_COLUMNS = ", ".join(
-    ("lower(hex(id))", "CAST(folder AS BLOB)", *TapeRow._fields[2:])  # named as the columns are
+    (
+        *("lower(hex(id))", "CAST(folder AS BLOB)"),
+        *TapeRow._fields[2:-1],  # named as the columns are
+        f"coalesce(stamps, '') LIKE '{_ARCHIVED}/%'",
+    )
 )
 """The columns of `tapes` from which `to_tape_row` makes a row."""
 
 
 def to_tape_row(identity: str, folder: bytes, *rest: Any) -> TapeRow:
     """Return the row of a tape from its columns."""
-    return TapeRow(identity, os.fsdecode(folder), *rest)
+    return TapeRow._make((identity, os.fsdecode(folder), *rest[:-1], bool(rest[-1])))
 
 
 def fetch_newest_tapes(
@@ -246,8 +258,12 @@ def find_changed_tapes(db: sqlite3.Connection, home: str, *, every: bool = False
     try:
         for tape, folder, stamps in stamped:
             try:
-                names = stamps.split("/")[3::3] if stamps else ()
-                is_same = stamps == describe_stamps(fd, folder + b"/", names)
+                if stamps and stamps.startswith(f"{_ARCHIVED}/"):
+                    about = os.stat(folder + ARCHIVE_SUFFIX, dir_fd=fd)
+                    is_same = stamps == describe_archive_stamps(about)
+                else:
+                    names = stamps.split("/")[3::3] if stamps else ()
+                    is_same = stamps == describe_stamps(fd, folder + b"/", names)
             except OSError:
                 is_same = False
             if not is_same:
@@ -301,6 +317,11 @@ def describe_stamps(fd: int, folder: bytes, segments: Iterable[str]) -> str:
         about = os.stat(b"%bphases/%b/entries.jsonl" % (folder, os.fsencode(name)), dir_fd=fd)
         text += f"/{name}/{about.st_size}/{about.st_mtime_ns}"
     return text
+
+
+def describe_archive_stamps(about: os.stat_result) -> str:
+    """Return size and time of the file of an archived tape, as `describe_stamps` does."""
+    return f"{_ARCHIVED}/{about.st_size}/{about.st_mtime_ns}"
 
 
 def read_log_head(path: str) -> tuple[int, int]:

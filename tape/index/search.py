@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from sqlite3 import Connection
     from typing import Any
 
+    from ..store.packed import PackedTape
     from .full_text import RankedEntry, SearchFilter, Texts
 
 
@@ -335,26 +336,55 @@ class _LineReader:
         self._home = home
         self._phase: tuple[str, str] | None = None
         self._fd = -1
+        self._archive: PackedTape | None = None
 
     def read(self, hit: RankedEntry) -> bytes:
         """Return the bytes at the place of a hit."""
+        archive = self._archive
+        if archive is not None and archive.name == hit.folder and not archive.is_deleted():
+            return archive.read(_build_phase_path(hit.phase), hit.offset, hit.length)
         if self._phase != (hit.folder, hit.phase):
             self.close()
-            self._fd = _open_phase(self._home, hit)
+            try:
+                self._fd = _open_phase(self._home, hit)
+            except (FileNotFoundError, NotADirectoryError):
+                archive = self._open_archive(hit.folder)
+                return archive.read(_build_phase_path(hit.phase), hit.offset, hit.length)
             self._phase = hit.folder, hit.phase
         return os.pread(self._fd, hit.length, hit.offset)
+
+    def _open_archive(self, folder: str) -> PackedTape:
+        """Open an archived tape, which stays open; raise FileNotFoundError, or another OSError."""
+        from ..store.disk import Folder  # most tapes are folders
+        from ..store.packed import PackedTape
+
+        if self._archive is not None:
+            self._archive.close()
+            self._archive = None
+        try:
+            with Folder.open(os.path.join(self._home, "tapes")) as tapes:
+                self._archive = PackedTape.open(tapes, folder)
+        except TapeError as error:
+            raise OSError(str(error)) from error
+        return self._archive
 
     def read_blob_start(self, folder: str, digest: str, most: int) -> str:
         """Return the first characters of a blob of a tape; none if it is missing."""
         if not digest.isalnum():
             return ""
         path = os.path.join(self._home, "tapes", folder, "blobs", digest[:2], digest)
+        size = most * BYTES_OF_CHARACTER
+        archive = self._archive
+        if archive is not None and archive.name == folder:
+            with suppress(OSError):
+                return decode_start(archive.read(f"blobs/{digest[:2]}/{digest}", 0, size), most)
+            return ""
         try:
             fd = os.open(path, _READ_FLAGS)
         except (OSError, ValueError):
             return ""
         try:
-            return decode_start(os.pread(fd, most * BYTES_OF_CHARACTER, 0), most)
+            return decode_start(os.pread(fd, size, 0), most)
         finally:
             os.close(fd)
 
@@ -362,6 +392,13 @@ class _LineReader:
         if self._phase is not None:
             os.close(self._fd)
             self._phase = None
+        if self._archive is not None:
+            self._archive.close()
+            self._archive = None
+
+
+def _build_phase_path(phase: str) -> str:
+    return f"phases/{phase}/entries.jsonl"
 
 
 def _open_phase(home: str, hit: RankedEntry) -> int:

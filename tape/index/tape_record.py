@@ -147,7 +147,7 @@ def is_entry_id(text: str | None) -> TypeGuard[str]:
     return text is not None and len(text) == _ENTRY_ID_DIGITS and is_id_prefix(text)
 
 
-_FACT_COLUMNS = ", ".join(TapeRow._fields[2:])
+_FACT_COLUMNS = ", ".join(TapeRow._fields[2:-1])  # whether it is archived follows from `stamps`
 
 
 def is_tape_id(text: str | None) -> TypeGuard[str]:
@@ -281,9 +281,9 @@ def save_tape_record(db: Connection, new: TapeRecord, old: TapeRecord | None) ->
         (key,),
     )
     db.execute(
-        f"UPDATE tapes SET ({_FACT_COLUMNS}, origin) = ({', '.join('?' * len(new.row[1:]))}) "
+        f"UPDATE tapes SET ({_FACT_COLUMNS}, origin) = ({', '.join('?' * len(new.row[2:]))}) "
         "WHERE id = ?",
-        (*new.row[2:], new.origin and bytes.fromhex(new.origin), key),
+        (*new.row[2:-1], new.origin and bytes.fromhex(new.origin), key),
     )
     known = old.branches if old else ()
     names = {row.name for row in known} - {row.name for row in new.branches}

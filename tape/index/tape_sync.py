@@ -19,6 +19,7 @@ Two processes, A and B, catch up with one phase of 9,000 lines, of which 100 are
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from math import fsum
 from types import MappingProxyType
@@ -27,10 +28,11 @@ from typing import TYPE_CHECKING
 from ..errors import TapeError
 from ..store.phase import ORIGIN
 from ..store.refs import JOURNAL_NAME, read_head_at
+from ..store.tape_folder import is_archived
 from ..text import replace_surrogates
 from . import tables
 from .database import write_transaction
-from .reader import TapeRow, describe_stamps
+from .reader import TapeRow, describe_archive_stamps, describe_stamps
 from .tape_record import (
     IndexedBranch,
     PhaseTally,
@@ -180,6 +182,7 @@ def _build_tape_row(
         person=_find_newest(tally.person for tally in newest),
         machine=_find_newest(tally.machine for tally in newest),
         agent=name_agent(tape.info.by),
+        archived=is_archived(tape.folder),
     )
 
 
@@ -261,6 +264,8 @@ def _read_stamps(tape: WritableTape, refs: Refs) -> str | None:
     Its segments are those that can still grow: the newest one of each branch that is not pinned.
     """
     with suppress(OSError):
+        if is_archived(tape.folder):
+            return describe_archive_stamps(os.fstat(tape.folder.fd))
         return describe_stamps(tape.folder.fd, b"", _list_growing(refs))
     return None
 
@@ -280,6 +285,8 @@ def _update_stamps(tape: WritableTape, refs: Refs, changes: Changes, known: str)
     own = sorted(changes.phases & {move.phase for move in moves if move.pin is None})
     with suppress(OSError):
         before = _split_stamps(known)
+        if JOURNAL_NAME not in before:  # it was archived when it was read
+            return None
         size = before.pop(JOURNAL_NAME).partition("/")[0]
         fresh = _split_stamps(describe_stamps(tape.folder.fd, b"", own))
         # Other branches of the tape may have writers of their own, whose lines are in one journal.

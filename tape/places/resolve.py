@@ -28,9 +28,11 @@ from ..folders import locate_repository
 from ..ids import is_id_prefix
 from ..index.library import ask_index, list_newest_tapes, list_tapes, read_tape_row
 from ..index.tape_filter import TapeFilter
+from ..store.packed import PACKED_SUFFIX
 from ..store.phase import ORIGIN
 from ..store.refs import is_ref_name, read_head_at
 from ..store.tape import Hit
+from ..store.tape_folder import get_tape_name
 from .checkout import find_checkout
 from .reference import (
     MIN_SURE_DIGITS,
@@ -274,8 +276,10 @@ def _find_tapes(store: Store, index: Index | None, word: str) -> list[_FoundPlac
     if is_prefix and len(word) <= _TAPE_ID:
         folders.update(ask_index(index, lambda index: index.folders(word), read_ids))
     with suppress(OSError):  # the word is too long for a file name
-        if not word.startswith(".") and os.path.isdir(f"{store.home}/tapes/{word}"):
-            folders.add(word)
+        name, place = get_tape_name(word), f"{store.home}/tapes/{get_tape_name(word)}"
+        is_there = os.path.isdir(place) or os.path.isfile(f"{place}{PACKED_SUFFIX}")
+        if is_there and not word.startswith("."):
+            folders.add(name)
     if not folders and is_prefix:
         ends = {name: name.rpartition("-")[2] for name in store.folders()}
         folders = {

@@ -20,6 +20,7 @@ from ..store.recorded_tape import TapeFolders, create_scratch_folder
 from ..store.refs import JOURNAL_NAME, decode_ref_line
 from ..store.replica import Replica
 from ..store.tape import INFO_NAME, Tape
+from ..store.tape_folder import PackedFolder
 from ..unite.stores import TapeOutcome, add_tape_copy
 from .chunk_reader import read_chunks
 from .cursor import TapeCursor
@@ -309,6 +310,9 @@ def _is_folder_name(name: str) -> bool:
 
 
 def _link_file(source: Folder, target: Folder, name: str) -> None:
+    if isinstance(source, PackedFolder):  # that of an archived tape
+        target.create(name, source.read(name))
+        return
     try:
         os.link(name, name, src_dir_fd=source.fd, dst_dir_fd=target.fd, follow_symlinks=False)
     except FileNotFoundError:

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import UsageError
 from ..store.redaction import MARK_NAME, RedactionMark, complete_redaction, resume_redaction
+from ..store.tape_folder import is_archived
 from .journal import name_machines, plan_journal, read_side
 from .phases import UNITE_FOLDER, PhaseCopier, PhasePair, pair_phases
 
 if TYPE_CHECKING:
     from ..store.replica import Replica
     from ..store.tape import Tape
-    from .journal import KeptEnd
+    from .journal import JournalPlan, KeptEnd
 
 
 class TapeUnion(NamedTuple):
@@ -49,13 +50,21 @@ def unite_tapes(
     machines = name_machines(here.replica(), other)
     theirs = read_side(there, machines[1])  # first: what is written there meanwhile is left out
     ends = {head.phase: head.end for head in theirs.heads.values() if not head.pinned}
+
+    def compare() -> tuple[list[PhasePair], JournalPlan]:
+        pairs = pair_phases(here, there, ends)
+        ours = read_side(here, machines[0])
+        plan = plan_journal(ours, theirs, pairs, keeps_theirs=keeps_theirs)
+        return [pair for pair in pairs.values() if pair.there > (pair.here or 0)], plan
+
+    if is_archived(here.folder):  # its locks are taken for something new only: they unpack it
+        missing, plan = compare()
+        if not missing and not plan.lines and not plan.decisions:
+            return TapeUnion(0, (), 0, plan.kept, ())
     with here.hold_all_locks(), here.notify_projection(), here.journal.open_moves() as moves:
         if here.folder.has(MARK_NAME):  # a union, or a redaction, was interrupted
             resume_redaction(here)
-        ours = read_side(here, machines[0])
-        pairs = pair_phases(here, there, ends)
-        plan = plan_journal(ours, theirs, pairs, keeps_theirs=keeps_theirs)
-        missing = [pair for pair in pairs.values() if pair.there > (pair.here or 0)]
+        missing, plan = compare()
         if not missing and not plan.lines and not plan.decisions:
             return TapeUnion(0, (), 0, plan.kept, ())
         redacted = here.phases.read_redacted_ids() if missing else frozenset()

@@ -1,1 +1,1 @@
-"""Redact, detach, move, and delete what nothing reaches."""
+"""Redact, detach, move, archive, and delete what nothing reaches."""

@@ -21,7 +21,9 @@ from ..blobs import find_blob_hashes
 from ..disk import Folder
 from ..leftovers import LEFTOVER_AGE, find_store_leftovers, find_tape_leftovers, open_blob_shelves
 from ..locks import hold_lock_in, is_lock_held, list_lock_names
+from ..packed import PACKED_SUFFIX
 from ..phase import ENTRIES, parse_phase_number
+from ..tape_folder import TapeFolder, is_archived
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -62,7 +64,8 @@ def find_garbage(
 ) -> GarbageSurvey:
     """Return the garbage in every tape and beside them; writes nothing.
 
-    A tape with garbage is verified completely. `tell` is called with done and total tapes.
+    What is in an archived tape stays. A tape with garbage is verified completely. `tell` is called
+    with done and total tapes.
     """
     garbage, skipped = _find_store_garbage(store), []
     folders = store.folders()
@@ -70,6 +73,9 @@ def find_garbage(
         tell(done, len(folders))
         try:
             with store.open_folder(folder) as tape:
+                if is_archived(tape.folder):
+                    continue
+                garbage += _find_archive_garbage(tape)
                 findings = list(_find_tape_garbage(store, tape))
                 why = _find_obstacle(tape) if findings else None
         except (TapeError, OSError) as error:
@@ -113,6 +119,10 @@ def delete_garbage(
             for garbage in gone:
                 _remove_path(home, garbage.path.split("/"))
     tapes = {folder: by_folder.pop(f"tapes/{folder}", []) for folder in store.folders()}
+    archives = {folder: by_folder.pop(_build_archive_path(folder), []) for folder in tapes}
+    for folder in filter(archives.get, archives):
+        with store.open_folder(folder) as tape:
+            gone += archives[folder] if _drop_archive(tape) else []
     done = sum(map(len, by_folder.values()))  # beside the tapes, and in those that are gone
     for folder, here in tapes.items():
         if not here:
@@ -187,13 +197,28 @@ def _find_tape_garbage(store: Store, tape: Tape) -> Iterator[Garbage]:
         yield Garbage(f"{place}{leftover.path}", "leftover", leftover.bytes)
 
 
+def _build_archive_path(folder: str) -> str:
+    return f"tapes/{folder}{PACKED_SUFFIX}"
+
+
+def _find_archive_garbage(tape: Tape) -> list[Garbage]:
+    """Return the file beside a tape's folder that archiving or unpacking it left, if there is."""
+    size = tape.folder.measure_leftover() if isinstance(tape.folder, TapeFolder) else None
+    path = _build_archive_path(tape.folder.name)
+    return [] if size is None else [Garbage(path, "leftover", size)]
+
+
+def _drop_archive(tape: Tape) -> bool:
+    return isinstance(tape.folder, TapeFolder) and tape.folder.drop_leftover()
+
+
 def _find_blob_garbage(tape: Tape, place: str, before: int) -> Iterator[Garbage]:
     """Yield the blobs that no line and no quarantined file names, last stored before a time."""
     sizes: dict[str, int] = {}
     for shelf in open_blob_shelves(tape.folder):
         with shelf:
             for digest in filter(_DIGEST.match, shelf.names()):
-                about = os.stat(digest, dir_fd=shelf.fd, follow_symlinks=False)
+                about = shelf.stat(digest)
                 if about.st_mtime_ns < before and shelf.name == digest[:2]:
                     sizes[digest] = about.st_size
     if sizes:
