@@ -23,6 +23,7 @@ from ..errors import Damaged, NewerFormat, NotFound, TapeError, UsageError
 from ..ids import is_id_prefix
 from ..index.library import LINK_REASON
 from ..places.reference import parse_reference
+from ..store.tape_folder import is_archived
 from ..text import SHORT, format_count, to_single_line
 from .output import CountType, as_json, format_examples, print_json, ref
 from .resolve import open_library, open_ref
@@ -256,7 +257,7 @@ def fsck(options: GlobalOptions, ref: str, mends: bool, yes: bool, as_json: bool
         if name is not None:
             tape, wrong = open_for_check(store, name)
             with tape:
-                if wrong:
+                if wrong and not is_archived(tape.folder):
                     read_start_info(tape.folder)  # raises where the tape's id is unknown
                 return _fsck_tape(store, tape, wrong, how)
     with open_library(options) as (store, _), open_ref(options, ref, warns=False) as place:

@@ -57,7 +57,6 @@ EXPLAINED = {
     "show-branch": "`tape log --graph` draws the branches",
     "whatchanged": "`tape log -p` shows changed files, `tape files` what is left of the changes",
     "notes": "`tape label REF NAME` names an entry",
-    "archive": "`tape export -o FILE` writes a tape as one file",
     "bundle": "`tape export -o FILE` writes a tape as one file",
     "format-patch": "`tape files -p` prints the changes as a patch, for `git apply`",
     "am": f"{_NO_FILES}: `tape files -p | git apply` does the changes of a path again",

@@ -69,6 +69,8 @@ COMMANDS = {
     "pull": ("pushing", "Bring what a remote has of tapes here."),
     "clone": ("pushing", "Make a store of all tapes of a remote."),
     "unite": ("unite", "Bring everything of another copy of a store or tape here."),
+    "archive": ("archive", "Make one compressed file of each tape, in place of its folder."),
+    "unarchive": ("archive", "Make folders of archived tapes again."),
     "rm": ("trash", "Move tapes to the trash."),
     "restore": ("trash", "Restore tapes from the trash, or list it."),
     "mv": ("maintain", "Record that the project of a tape moved."),

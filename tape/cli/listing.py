@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from ..clock import format_age, parse_timestamp, read_clock
-from ..index.reader import fetch_newest_tapes
+from ..index.reader import ARCHIVE_SUFFIX, fetch_newest_tapes
 from ..index.tape_filter import FACTS
 from ..places.checkout import find_checkout
 from ..text import SHORT, shorten_to_width, show_controls, to_single_line
@@ -110,8 +110,8 @@ def ls(
 
     --json prints an array of {id, path, folder, title, cwd, project, created, updated, model,
     entries, branches, cost, provider, tokens, input_tokens, output_tokens, git_branch, mode,
-    todos, repository, person, machine, agent}. Cost and tokens are of all calls on the tape;
-    input_tokens are those not cached.
+    todos, repository, person, machine, agent, archived}. Cost and tokens are of all calls
+    on the tape; input_tokens are those not cached.
     """
     most = limit if limit is not None else None if every else TAPE_LIMIT
     now = read_clock()
@@ -256,13 +256,20 @@ def _print_tape_objects(rows: Sequence[TapeRow], home: str) -> None:
     tapes = str(Path(home).absolute() / "tapes")
     print_json_text(
         [
-            {"id": row.id, "path": os.path.join(tapes, row.folder)}
+            {"id": row.id, "path": _build_path(tapes, row)}
             | {name: getattr(row, name) for name in _OBJECT_KEYS}
             | {"todos": json.loads(row.todos) if row.todos else []}
             | {name: getattr(row, name) for name in FACTS}
+            | {"archived": row.archived}
             for row in rows
         ]
     )
+
+
+def _build_path(tapes: str, row: TapeRow) -> str:
+    """Return the path of a tape's folder, or of its file."""
+    suffix = os.fsdecode(ARCHIVE_SUFFIX) if row.archived else ""
+    return os.path.join(tapes, row.folder) + suffix
 
 
 _OBJECT_KEYS = (
@@ -281,7 +288,7 @@ def _print_tapes(chosen: Sequence[TapeRow], most: int | None, *, warns: bool) ->
         print_warning(f"these are the first {len(first_rows)}; --all lists every tape")
 
 
-_DROPPED = ("BRANCHES", "ENTRIES", "COST", "AGENT", "MODEL", "FOLDER")
+_DROPPED = ("BRANCHES", "ENTRIES", "COST", "AGENT", "ARCHIVED", "MODEL", "FOLDER")
 """Columns that a narrow terminal leaves out, in this order."""
 
 
@@ -312,6 +319,9 @@ def format_tapes(rows: Sequence[TapeRow], time: int, wide: int) -> list[str]:
         "BRANCHES": align_column(["BRANCHES", *(str(row.branches) for row in rows)], right=True),
         "COST": align_column(["COST", *costs], right=True),
     }
+    if any(row.archived for row in rows):
+        marks = ("yes" if row.archived else "" for row in rows)
+        columns["ARCHIVED"] = align_column(["ARCHIVED", *marks])
     room = drop_columns(columns, wide, _DROPPED)
     room = min(room + _MIN_TITLE_COLUMNS, _TITLE_COLUMNS)
     titles = ["TITLE", *(shorten_to_width(row.title or "–", room) for row in rows)]

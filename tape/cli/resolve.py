@@ -106,9 +106,7 @@ def warn_of_skipped_refs(tape: Tape) -> None:
     for damage in refs.damage:
         warn_of_left_out_part(str(damage))
     if not refs.damage and not is_lock_held(tape.folder, "refs"):
-        size = (
-            os.stat(JOURNAL_NAME, dir_fd=tape.folder.fd, follow_symlinks=False).st_size - refs.size
-        )
+        size = tape.folder.stat(JOURNAL_NAME).st_size - refs.size
         if size > 0 and tape.refs().size == refs.size:
             print_warning(
                 f"{JOURNAL_NAME}: the last {size} bytes skipped: incomplete or damaged; "

@@ -25,7 +25,9 @@ from ..model.entries import (
     Usage,
 )
 from ..model.line import describe_missing_blob, read_header
+from ..store.packed import PACKED_SUFFIX
 from ..store.refs import find_head
+from ..store.tape_folder import is_archived
 from ..text import SHORT, to_single_line
 from .output import format_size
 from .terminal import format_table, style_text
@@ -151,7 +153,7 @@ def summarize_tape(tape: Tape, store: str) -> TapeSummary:
     refs, start = tape.refs(), _read_start(tape)
     return TapeSummary(
         tape.id,
-        _locate_tape(store, tape.folder.name),
+        _locate_tape(store, tape.folder.name + PACKED_SUFFIX * is_archived(tape.folder)),
         tape.title(),
         tape.info.created,
         tape.info.by,

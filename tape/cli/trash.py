@@ -13,6 +13,7 @@ from ..errors import UsageError
 from ..places.reference import Reference, parse_reference
 from ..store.disk import Folder
 from ..store.maintenance.gc import Garbage, GarbageSurvey, SkippedTape, delete_garbage, find_garbage
+from ..store.tape_folder import find_tape_entry, get_tape_name
 from ..text import SHORT, format_count, to_single_line
 from .output import (
     Confirmation,
@@ -85,7 +86,7 @@ def rm(
                     tape.folder.name,
                     tape.title(),
                     len(tape.refs().branches),
-                    folders.measure_bytes(tape.folder.name),
+                    folders.measure_bytes(find_tape_entry(folders, tape.folder.name)),
                 )
                 for tape in gone
             ]
@@ -168,9 +169,9 @@ def _list_trash(store: Store, *, tapes_only: bool = True) -> list[TrashItem]:
     tapes = {trashed.folder: trashed.id for trashed in store.trash()}
     with suppress(FileNotFoundError), Folder.open(store.path / "trash") as trash:
         return [
-            TrashItem(tapes.get(name) or None, name, trash.measure_bytes(name))
+            TrashItem(tapes.get(get_tape_name(name)) or None, name, trash.measure_bytes(name))
             for name in trash.names()
-            if name in tapes or not tapes_only
+            if get_tape_name(name) in tapes or not tapes_only
         ]
     return []
 

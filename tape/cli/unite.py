@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from ..errors import NotFound, UsageError
-from ..store.disk import Folder
+from ..store.packed import PACKED_SUFFIX
 from ..store.recorded_tape import find_existing_folder
 from ..store.store import Store
 from ..store.tape import INFO_NAME, Tape
+from ..store.tape_folder import TapeFolder, get_tape_name
 from ..text import SHORT, format_count
 from ..unite.stores import TapeOutcome, add_tape_copy, unite_stores
 from .output import as_json, format_examples, print_json
@@ -76,9 +77,9 @@ def unite(options: GlobalOptions, paths: tuple[str, ...], as_json: bool) -> int:
 
 def _locate_copy(text: str) -> _Copy:
     path = Path(text).resolve()
-    if (path / INFO_NAME).is_file():
-        in_store = path.parent.name == "tapes"
-        return _Copy(path, path.parent.parent if in_store else None, path.name)
+    if (path / INFO_NAME).is_file() or (path.name.endswith(PACKED_SUFFIX) and path.is_file()):
+        in_store, name = path.parent.name == "tapes", get_tape_name(path.name)
+        return _Copy(path, path.parent.parent if in_store else None, name)
     if (path / "tapes").is_dir():
         return _Copy(path, path, None)
     raise NotFound(f"{text} is neither a store nor the folder of a tape")
@@ -87,7 +88,8 @@ def _locate_copy(text: str) -> _Copy:
 def _unite_copies(store: Store, source: _Copy, target: _Copy | None) -> Iterator[TapeOutcome]:
     only = None if target is None or target.tape is None else store.read_tape_id(target.tape)
     if source.store is None:
-        with Tape(Folder.open(source.path), store.open) as tape:
+        name = get_tape_name(source.path.name)
+        with Tape(TapeFolder.open_in(str(source.path.parent), name), store.open) as tape:
             _refuse_other_tape(only, tape.id, source.path)
             yield add_tape_copy(store, tape, find_existing_folder(store, tape.id))
         return

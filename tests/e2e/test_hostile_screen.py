@@ -81,6 +81,8 @@ CASES = {
     "tape clone": ["EVIL", "EVIL --name EVIL"],
     "tape unite": ["EVIL", "EVIL EVIL", "EVIL --json"],
     "tape machine": ["", "--json", "EVIL"],
+    "tape archive": ["ID --dry-run", "EVIL", "--older EVIL", "ID", "ID --json"],
+    "tape unarchive": ["EVIL", "ID", "--all --json"],
     "tape rm": ["ID --dry-run", "ID --dry-run --json", "EVIL -y"],
     "tape restore": ["", "--json", "EVIL"],
     "tape mv": ["ID EVIL", "ID EVIL --json"],

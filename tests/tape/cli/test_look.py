@@ -185,6 +185,7 @@ def test_ls_lists_newest_first_with_what_they_cost(tape, talk):
         *("id", "path", "folder", "title", "cwd", "project", "created", "updated", "model"),
         *("entries", "branches", "cost", "provider", "tokens", "input_tokens", "output_tokens"),
         *("git_branch", "mode", "todos", "repository", "person", "machine", "agent"),
+        "archived",
     ]
     row = {key: listed[1][key] for key in ("title", "model", "entries", "branches", "cost")}
     assert row == {"title": "First", "model": "rules", "entries": 6, "branches": 1, "cost": 0.25}
