@@ -236,7 +236,7 @@ class TestOpenTapes:
         with made.store.open(made.tape) as tape:
             assert making.texts(tape)[-2:] == ["after", "again"]
 
-    def test_a_follower_goes_on(self, made):
+    def test_a_follower_reads_new_entries_in_either_form(self, made):
         with made.store.open(made.tape) as tape, follow(tape) as follower:
             archive(made.store, made.tape)
             assert not [*follower.poll()]
