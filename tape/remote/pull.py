@@ -289,7 +289,7 @@ class _Layout:
                 self._phases.make(phase) as folder,
                 here.phases.folder.sub(phase) as ours,
             ):
-                if os.stat(ENTRIES, dir_fd=ours.fd).st_size == size:
+                if ours.stat(ENTRIES).st_size == size:
                     _link_file(ours, folder, ENTRIES)
                 else:  # it was continued here
                     self._begin_file(folder, phase, size)
