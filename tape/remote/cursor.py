@@ -31,8 +31,10 @@ CREATE TABLE IF NOT EXISTS tapes (
 ) STRICT;
 CREATE TABLE IF NOT EXISTS erasures (tape TEXT PRIMARY KEY) STRICT;
 CREATE TABLE IF NOT EXISTS gone (tape TEXT PRIMARY KEY) STRICT;
+CREATE TABLE IF NOT EXISTS growing (tape TEXT PRIMARY KEY, since REAL NOT NULL) STRICT;
 CREATE TABLE IF NOT EXISTS log (name TEXT PRIMARY KEY, number INTEGER NOT NULL) STRICT;
 """
+_GROWING_SECONDS = 24 * 3600
 _H = 16  # characters of the hash of a line of the journal
 
 
@@ -123,6 +125,18 @@ class Cursor:
     def read_gone(self) -> set[str]:
         """Return the tapes that were taken from the remote."""
         return {tape for (tape,) in self._db.execute("SELECT tape FROM gone")}
+
+    def save_growing(self, tape: str, *, grows: bool, now: float) -> None:
+        """Record whether a writer publishes a tape as it writes; `now` is in seconds since 1970."""
+        if grows:
+            self._db.execute("INSERT OR REPLACE INTO growing VALUES (?, ?)", (tape, now))
+        else:
+            self._db.execute("DELETE FROM growing WHERE tape = ?", (tape,))
+
+    def list_growing(self, now: float) -> list[str]:
+        """Return the tapes that grow, but for those of which nothing was heard for a day."""
+        query = "SELECT tape FROM growing WHERE since > ? ORDER BY tape"
+        return [tape for (tape,) in self._db.execute(query, (now - _GROWING_SECONDS,))]
 
     def forget(self, tape: str) -> None:
         """Delete what is known of a tape."""

@@ -91,10 +91,12 @@ class Chunk(NamedTuple):
 
 
 class LogEntry(NamedTuple):
-    """A chunk that a push brought."""
+    """A chunk that a push brought, as an array of two items or three."""
 
     tape: str
     seq: int
+    is_growing: bool = False
+    """Whether a writer publishes more as it writes: the newest chunks may be in no line yet."""
 
 
 class RemoteInfo(Struct, kw_only=True, omit_defaults=True):
@@ -185,7 +187,7 @@ def make_entries_path(phase: str) -> str:
 
 def encode_log(entries: Sequence[LogEntry]) -> bytes:
     """Return the bytes of a line of the push log."""
-    return msgspec.json.encode(entries)
+    return msgspec.json.encode([entry if entry.is_growing else entry[:2] for entry in entries])
 
 
 def decode_log(key: str, data: bytes) -> list[LogEntry]:
@@ -194,7 +196,7 @@ def decode_log(key: str, data: bytes) -> list[LogEntry]:
         entries = msgspec.json.decode(data, type=list[LogEntry])
     except JSON_ERRORS as error:
         raise Damaged(f"{key} cannot be read: {error}", file=key) from error
-    if any(parse_chunk_key(make_chunk_key(*entry)) != entry for entry in entries):
+    if any(parse_chunk_key(make_chunk_key(*entry[:2])) != (*entry[:2], False) for entry in entries):
         raise Damaged(f"{key} names no chunk of a tape", file=key)
     return entries
 

@@ -2,8 +2,8 @@
 
 The publisher stands between a writer and the index. What a barrier synced becomes the next chunk of
 the tape, as a push would make it; the push log and the cursor follow from time to time, and when
-the writer ends, so that a barrier costs one request. Where a kill leaves both behind, the next push
-finds the chunks under their numbers.
+the writer ends, so that a barrier costs one request. The log says that such a tape is growing:
+pulls look for its chunks under their numbers, and so does the next push here after a kill.
 
 | the number of the chunk is taken by | then |
 |---|---|
@@ -74,6 +74,8 @@ class Publisher:
         self._published: dict[str, TapeCursor] = {}
         """What the remote has of the tapes that were published here."""
         self._unlogged: dict[str, TapeCursor] = {}
+        self._growing: set[str] = set()
+        """Tapes of which the log says that more is published."""
         self._redacted: set[str] = set()
         """Tapes with redacted data that has to be erased at the remote."""
         self._writing: dict[str, int] = {}
@@ -152,8 +154,8 @@ class Publisher:
             if plan.redacts:
                 self._redacted.add(tape.id)
         self._is_failing = False
-        now = self._monotonic()
-        if self._unlogged and (self._logged_at is None or now - self._logged_at >= _LOG_INTERVAL):
+        is_due = self._logged_at is None or self._monotonic() - self._logged_at >= _LOG_INTERVAL
+        if tape.id in self._unlogged and (is_due or tape.id not in self._growing):
             self._write_log()
 
     def _plan(self, tape: Tape) -> Iterator[PlannedChunk]:
@@ -181,14 +183,17 @@ class Publisher:
         Where a push beside this writer holds the cursor, or the remote is away, that is left to the
         next time, or to the next push.
         """
-        if not self._unlogged and not self._redacted:
+        ended = {tape: self._published[tape] for tape in self._growing - {*self._writing}}
+        tapes = ended | self._unlogged
+        if not tapes and not self._redacted:
             return
         try:
             with Cursor.open(self._store.path, self._name, wait=_MAX_WAIT) as cursor:
                 for tape in self._redacted:
                     cursor.request_erasure(tape)
-                Pusher(self._store, self._remote, cursor).record_published(self._unlogged)
+                Pusher(self._store, self._remote, cursor).record_published(tapes, self._writing)
         except (Busy, RemoteUnavailable):
             return
+        self._growing = (self._growing | {*tapes}) & {*self._writing}
         self._unlogged, self._redacted = {}, set()
         self._logged_at = self._monotonic()

@@ -10,6 +10,7 @@ and the others are pulled.
 from __future__ import annotations
 
 import os
+import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import Damaged, TapeError
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
 _SLICE = 32
 """Blobs that are read at once."""
 _LOG_SLICE = 1_000
+_LAST_LINES = 8
+"""Lines of the push log that the first pull reads, for the tapes that are being written."""
 
 
 class NewChunks(NamedTuple):
@@ -58,23 +61,39 @@ class NewChunks(NamedTuple):
 
 
 def find_new_chunks(remote: Remote, cursor: Cursor) -> NewChunks:
-    """Return what a remote has that is not here: by the push log, or by its keys at first."""
+    """Return what a remote has that is not here: by the push log, or by its keys at first.
+
+    Of tapes that are published as they are written, the chunks that no line names yet, too.
+    """
     wanted, read = cursor.list_wanted(), cursor.read_log_number("read")
     numbers = [parse_log_key(at.key) for at in remote.list(LOG_PREFIX, make_log_key(read))]
     new = [number for number in numbers if number is not None]
-    if not new:
-        return NewChunks(wanted, read)
-    if read == 0:  # all of it: a list of keys is shorter than the log
-        for listed in remote.list(TAPES_PREFIX):
-            if entry := parse_chunk_key(listed.key):
-                wanted[entry.tape] = max(entry.seq, wanted.get(entry.tape, 0))
-    else:
-        for number, data in _read_log(remote, new):
-            for tape, seq in decode_log(make_log_key(number), data):
-                wanted[tape] = max(seq, wanted.get(tape, 0))
+    if new and read == 0:  # all of it: a list of keys is shorter than the log
+        _note_listed(wanted, remote, TAPES_PREFIX)
+        new = new[-_LAST_LINES:]
+    growing: dict[str, bool] = {}
+    for number, data in _read_log(remote, new):
+        for tape, seq, is_growing in decode_log(make_log_key(number), data):
+            wanted[tape] = max(seq, wanted.get(tape, 0))
+            growing[tape] = is_growing
+    now = time.time()
+    with cursor.transaction():
+        for tape, grows in growing.items():
+            cursor.save_growing(tape, grows=grows, now=now)
+    for tape in cursor.list_growing(now):
+        newest = max(cursor.read_tape(tape).seq, wanted.get(tape, 0))
+        _note_listed(wanted, remote, f"{TAPES_PREFIX}{tape}/", make_chunk_key(tape, newest))
     return NewChunks(
-        {tape: seq for tape, seq in wanted.items() if seq > cursor.read_tape(tape).seq}, max(new)
+        {tape: seq for tape, seq in wanted.items() if seq > cursor.read_tape(tape).seq},
+        max(new, default=read),
     )
+
+
+def _note_listed(wanted: dict[str, int], remote: Remote, prefix: str, after: str = "") -> None:
+    """Note the newest chunk of each tape below a prefix."""
+    for listed in remote.list(prefix, after):
+        if entry := parse_chunk_key(listed.key):
+            wanted[entry.tape] = max(entry.seq, wanted.get(entry.tape, 0))
 
 
 def _read_log(remote: Remote, numbers: Sequence[int]) -> Iterator[tuple[int, bytes]]:

@@ -44,7 +44,7 @@ from .objects import (
 from .pull import pull_tape
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
     from concurrent.futures import Future
 
     from ..store.store import Store
@@ -151,10 +151,13 @@ class Pusher:
         self._write_log()
         self._complete_erasures()
 
-    def record_published(self, tapes: Mapping[str, TapeCursor]) -> None:
-        """Name tapes in the push log that a writer published, and erase what it redacted."""
+    def record_published(self, tapes: Mapping[str, TapeCursor], growing: Container[str]) -> None:
+        """Name tapes in the push log that a writer published, and erase what it redacted.
+
+        Writers publish more of those that are `growing`.
+        """
         self._unlogged |= tapes
-        self._write_log()
+        self._write_log(growing)
         self._complete_erasures()
 
     def _complete_erasures(self) -> None:
@@ -254,11 +257,13 @@ class Pusher:
         if len(self._unlogged) >= _LOG_TAPES:
             self._write_log()
 
-    def _write_log(self) -> None:
+    def _write_log(self, growing: Container[str] = ()) -> None:
         """Write the line of the push log that names what was pushed, then save the cursor."""
         if not self._unlogged:
             return
-        line = encode_log([LogEntry(tape, known.seq) for tape, known in self._unlogged.items()])
+        line = encode_log(
+            [LogEntry(tape, known.seq, tape in growing) for tape, known in self._unlogged.items()]
+        )
         read, number = self._cursor.read_log_number("read"), self._cursor.read_log_number("end") + 1
         while not self._remote.create(make_log_key(number), line):
             later = self._remote.list(LOG_PREFIX, make_log_key(number))

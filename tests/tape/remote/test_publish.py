@@ -67,6 +67,38 @@ def test_what_a_barrier_acknowledged_is_elsewhere(published, other, clock):
             assert read_texts(other)[-1] == f"more {number}"
 
 
+def test_a_machine_that_is_gone_after_a_barrier_left_all_of_it(published, other, remote):
+    """SIGKILL, and nothing of the disk remains: the log does not name the newest chunks."""
+    begin(published, "one")
+    other.pull()
+    tape = published.store.open("")
+    writer = tape.writer()
+    for number in range(5):
+        writer.append(making.say(f"more {number}"))
+        writer.barrier()
+        other.pull()
+        assert read_texts(other)[-1] == f"more {number}"
+    late = Machine(other.store.path.parent / "late", remote)
+    late.pull()
+    writer.append(making.say("last"))
+    writer.barrier()
+    for machine in (other, late):
+        machine.pull()
+        assert read_texts(machine)[-1] == "last"
+    late.write("taken over")
+    late.push()
+    other.pull()
+    assert read_texts(other)[-1] == "taken over"
+
+
+def test_a_tape_that_was_ended_costs_a_pull_nothing(published, other, remote):
+    begin(published, "one")
+    other.pull()
+    before = len(remote.requests)
+    other.pull()
+    assert [kind for kind, _ in remote.requests[before:]] == ["list"]
+
+
 def test_a_barrier_costs_one_request(published, remote):
     begin(published, "one")
     with published.store.open("") as tape, tape.writer() as writer:
@@ -74,7 +106,8 @@ def test_a_barrier_costs_one_request(published, remote):
             writer.append(making.say(f"more {number}"))
             before = len(remote.requests)
             writer.barrier()
-            assert [kind for kind, _ in remote.requests[before:]] == ["create"], number
+            names = [key.partition("/")[0] for kind, key in remote.requests[before:]]
+            assert names == ["t"] + ["log"] * (number == 0)  # which says that more will come
 
 
 def test_a_large_result_is_there_before_its_entry(published, other, remote):
