@@ -140,7 +140,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     model: str | None = None
     """provider/model; None means the first provider with a key, else the offline model."""
     store: str | None = None
-    """Folder of the tapes; None means $TAPE_HOME, else ~/.tape."""
+    """Folder of the tapes, or URL of a remote; None means $TAPE_HOME, else ~/.tape."""
     person: str | None = None
     """Who works, on new tapes: `Name <email>`, or `off`; None is $TAPE_PERSON, else git's user."""
     durability: Literal["entry", "barrier", "none"] = "barrier"
@@ -476,7 +476,14 @@ def _find_type(key: tuple[str, ...]) -> Any:
 
 
 def locate_store(settings: Settings, environ: Mapping[str, str]) -> Path:
-    """Return the folder of the tapes."""
-    if settings.store:
-        return Path(settings.store).expanduser()
-    return Path(environ.get("TAPE_HOME") or locate_home(environ) / ".tape")
+    """Return the folder of the tapes; for an address, that of the copy here, brought up to date.
+
+    Raises tape.RemoteUnavailable where there is no copy and the remote does not answer.
+    """
+    place = settings.store or environ.get("TAPE_HOME") or str(locate_home(environ) / ".tape")
+    if "://" in place:
+        from tape.damage import warn_of_damage
+        from tape.remote.local_copy import open_local_copy  # only for a store elsewhere
+
+        return Path(open_local_copy(place, environ, warn_of_damage))
+    return Path(place).expanduser() if settings.store else Path(place)

@@ -46,7 +46,9 @@ def complete_provider(
 
 
 store_option = click.option(
-    "--store", metavar="PATH", help="Folder of the tapes; default $TAPE_HOME, ~/.tape."
+    "--store",
+    metavar="PATH",
+    help="Folder of the tapes, or URL of a remote; default $TAPE_HOME, ~/.tape.",
 )
 answer_timeout_option = click.option(
     "--answer-timeout",

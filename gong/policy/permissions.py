@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tape.model.entries import NO_JSON, Approval
+from tape.remote.opening import locate_copies
 
 from ..errors import ConfigurationError
 from ..git_programs import list_changed_files, may_name_programs
@@ -386,6 +387,7 @@ def build_policy(
             str(locate_config_file(environ).parent),
             str(locate_state_folder(environ)),
             environ.get("TAPE_HOME") or posixpath.join(home, ".tape"),
+            locate_copies(environ),
         ),
         find_git_programs=partial(_find_git_programs, cwd, environ),
         list_changed=partial(_list_changed, environ),

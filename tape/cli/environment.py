@@ -17,10 +17,19 @@ def name_complete_variable(program: str) -> str:
 
 
 def find_store_home(store: str | None = None) -> str:
-    """Return where the store is: `store`, the value of --store, else $TAPE_HOME, else ~/.tape."""
+    """Return where the store is: `store`, the value of --store, else $TAPE_HOME, else ~/.tape.
+
+    For an address it is the folder of the copy here, which is brought up to date.
+    """
+    place = os.environ.get("TAPE_HOME") if store is None else store
+    if place and "://" in place:
+        from ..remote.local_copy import open_local_copy  # only for a store elsewhere
+        from .terminal import print_warning
+
+        return open_local_copy(place, os.environ, print_warning)
     if store is not None:
         return store
-    return os.environ.get("TAPE_HOME") or os.path.expanduser("~/.tape")  # noqa: PTH111 (no pathlib)
+    return place or os.path.expanduser("~/.tape")  # noqa: PTH111 (no pathlib)
 
 
 def find_facts(project: str | None) -> WorkFacts:

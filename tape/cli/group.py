@@ -135,7 +135,7 @@ def _build_common_options() -> list[click.Parameter]:
         click.Option(
             ["--store"],
             type=click.Path(),
-            help="The store: a folder. Default: $TAPE_HOME, else ~/.tape.",
+            help="The store: a folder, or the URL of a remote. Default: $TAPE_HOME, else ~/.tape.",
             expose_value=False,
             callback=_keep_option,
         ),

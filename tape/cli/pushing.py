@@ -18,7 +18,13 @@ from ..index.library import list_tapes, read_stamps
 from ..remote.objects import TAPES_PREFIX, parse_chunk_key
 from ..remote.pull import pull_tapes
 from ..remote.push import Pusher, add_origins, select_changed
-from ..remote.registry import KnownRemote, check_remote_name, check_remote_url, read_registry
+from ..remote.registry import (
+    KnownRemote,
+    add_remote,
+    check_remote_name,
+    check_remote_url,
+    read_registry,
+)
 from ..repository import find_work_facts
 from ..text import SHORT, format_count
 from .environment import find_store_home, get_current_folder
@@ -33,8 +39,8 @@ from .output import (
     format_size,
     print_json,
 )
-from .remote import add_remote, open_named_remote
-from .resolve import open_ref
+from .remote import open_named_remote
+from .resolve import open_library, open_ref
 from .terminal import print_lines, print_warning, show_progress
 from .timeparse import TIME_FORMS, parse_moment
 
@@ -369,7 +375,8 @@ def clone(options: GlobalOptions, url: str, name: str, as_json: bool) -> int:
     if known is not None and known.url != url:
         raise UsageError(f"{name} is {known.url} here: choose another --name")
     if known is None:
-        add_remote(options, name, KnownRemote(url))
+        with open_library(options, publishes=False) as (store, _):
+            add_remote(store, name, KnownRemote(url))
     with open_named_remote(options, name) as opened:
         outcomes = _pull_tapes(opened, ())
     return _report_pulled(outcomes, name, is_json=as_json)

@@ -20,13 +20,11 @@ from ..remote.registry import (
     MODES,
     SCHEMES,
     KnownRemote,
-    begin_remote,
+    add_remote,
     check_remote_name,
     check_remote_url,
     find_cache,
     open_named,
-    open_remote,
-    probe_remote,
     read_registry,
     write_registry,
 )
@@ -137,24 +135,10 @@ def add(options: GlobalOptions, name: str, url: str, raw: bool, mode: str) -> in
             "with --raw"
         )
     url = check_remote_url(url)
-    add_remote(options, check_remote_name(name), KnownRemote(url, raw=raw, mode=mode))
+    with open_library(options, publishes=False) as (store, _):
+        add_remote(store, check_remote_name(name), KnownRemote(url, raw=raw, mode=mode))
     print_lines([f"added {name}: {read_registry(home).remotes[name].url}"])
     return 0
-
-
-def add_remote(options: GlobalOptions, name: str, known: KnownRemote) -> None:
-    """Add a remote to the store, which is made if need be; raise UsageError."""
-    with open_library(options, publishes=False) as (store, _):
-        store.open_tapes_folder().close()
-        registry = read_registry(store.path)
-        if name in registry.remotes:
-            raise UsageError(f"there is a remote {name!r} already: {registry.remotes[name].url}")
-        with open_remote(known.url) as opened:
-            probe_remote(opened)
-            begin_remote(opened)
-        registry.remotes[name] = known
-        registry.default = registry.default or name
-        write_registry(store.path, registry)
 
 
 @remote.command(name="rm")

@@ -15,10 +15,16 @@ from ..store.store import generate_hex
 from . import REGISTRY_NAME
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from ..index.library import Library
     from ..index.projection import Telling
+
+
+def locate_copies(environ: Mapping[str, str]) -> str:
+    """Return the folder of the copies of stores that are elsewhere (`local_copy`)."""
+    caches = environ.get("XDG_CACHE_HOME") or os.path.join(environ.get("HOME", "/"), ".cache")  # noqa: PTH118 (no pathlib)
+    return f"{caches}/tape/stores"
 
 
 def open_store(

@@ -30,6 +30,7 @@ from .objects import (
     TAPES_PREFIX,
     decode_log,
     make_blob_key,
+    make_chunk_key,
     make_log_key,
     parse_chunk_key,
     parse_log_key,
@@ -47,8 +48,6 @@ if TYPE_CHECKING:
 _SLICE = 32
 """Blobs that are read at once."""
 _LOG_SLICE = 1_000
-_LAST_LINES = 8
-"""Lines of the push log that the first pull reads, for the tapes that are being written."""
 
 
 class NewChunks(NamedTuple):
@@ -68,11 +67,10 @@ def find_new_chunks(remote: Remote, cursor: Cursor) -> NewChunks:
     wanted, read = cursor.list_wanted(), cursor.read_log_number("read")
     numbers = [parse_log_key(at.key) for at in remote.list(LOG_PREFIX, make_log_key(read))]
     new = [number for number in numbers if number is not None]
+    growing: dict[str, bool] = {}
     if new and read == 0:  # all of it: a list of keys is shorter than the log
         _note_listed(wanted, remote, TAPES_PREFIX)
-        new = new[-_LAST_LINES:]
-    growing: dict[str, bool] = {}
-    for number, data in _read_log(remote, new):
+    for number, data in _read_log(remote, new if read else ()):
         for tape, seq, is_growing in decode_log(make_log_key(number), data):
             wanted[tape] = max(seq, wanted.get(tape, 0))
             growing[tape] = is_growing

@@ -36,6 +36,7 @@ from .objects import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ..store.store import Store
     from .remote import Remote
 
 MODES = {
@@ -128,7 +129,7 @@ def check_remote_url(url: str) -> str:
     """Return the address of a remote, a plain path as file://; raise UsageError."""
     parts = urlsplit(url)
     if not parts.scheme and "://" not in url:
-        return Path(url).expanduser().absolute().as_uri()
+        return Path(url).expanduser().resolve().as_uri()
     scheme = _name_scheme(url)
     if scheme not in SCHEMES:
         raise UsageError(
@@ -220,6 +221,23 @@ def probe_remote(remote: Remote) -> None:
             f"{remote.url} cannot be a remote: {fault}. It ignores conditional writes "
             "(If-None-Match), so pushes of two machines would overwrite each other"
         )
+
+
+def add_remote(store: Store, name: str, known: KnownRemote) -> None:
+    """Add a remote to a store, which is made if need be; the first one is the default.
+
+    Raises UsageError for a name that is taken, and what `probe_remote` does.
+    """
+    store.open_tapes_folder().close()
+    registry = read_registry(store.path)
+    if name in registry.remotes:
+        raise UsageError(f"there is a remote {name!r} already: {registry.remotes[name].url}")
+    with open_remote(known.url) as opened:
+        probe_remote(opened)
+        begin_remote(opened)
+    registry.remotes[name] = known
+    registry.default = registry.default or name
+    write_registry(store.path, registry)
 
 
 def begin_remote(remote: Remote) -> RemoteInfo:

@@ -120,7 +120,7 @@ def _find_unlogged(remote: Remote, newest: dict[str, int]) -> Iterator[RemoteFin
     keys = [listed.key for listed in remote.list(LOG_PREFIX) if parse_log_key(listed.key)]
     for key, data in zip(keys, remote.read_many(keys), strict=True):
         end = parse_log_key(key) or end
-        for tape, seq in decode_log(key, data or b"[]"):
+        for tape, seq, _ in decode_log(key, data or b"[]"):
             logged[tape] = max(seq, logged.get(tape, 0))
     for tape, seq in newest.items():
         if seq > logged.get(tape, 0):

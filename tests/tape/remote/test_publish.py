@@ -78,10 +78,9 @@ def test_a_machine_that_is_gone_after_a_barrier_left_all_of_it(published, other,
         writer.barrier()
         other.pull()
         assert read_texts(other)[-1] == f"more {number}"
-    late = Machine(other.store.path.parent / "late", remote)
-    late.pull()
     writer.append(making.say("last"))
     writer.barrier()
+    late = Machine(other.store.path.parent / "late", remote)
     for machine in (other, late):
         machine.pull()
         assert read_texts(machine)[-1] == "last"

@@ -1,0 +1,62 @@
+"""A store that is elsewhere: `--store URL` works on a copy of it here.
+
+The copy is a store like any other, below the folder for caches, and the URL is its one remote: of
+mode `barrier`, so nothing counts that the remote does not have. It is pulled when it is opened. The
+folder may be deleted at any time when no writer is open.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..errors import RemoteUnavailable
+from ..index.library import open_store
+from ..text import SHORT
+from .cursor import Cursor
+from .opening import locate_copies
+from .pull import pull_tapes
+from .registry import KnownRemote, add_remote, check_remote_url, open_named, read_registry
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+_NAME = "origin"
+_WAIT = 60.0
+"""Seconds to wait for another process that pulls or pushes."""
+_DIGITS = 16
+
+
+def open_local_copy(url: str, environ: Mapping[str, str], warn: Callable[[str], None]) -> str:
+    """Return the folder of the copy of the store at `url`, up to date; make it where there is none.
+
+    A process pulls it once. Where the remote does not answer, a copy that is there is used as it
+    is, with a warning. Raises UsageError for an address that cannot be a store, RemoteUnavailable.
+    """
+    url = check_remote_url(url)
+    home = Path(locate_copies(environ), sha256(url.encode()).hexdigest()[:_DIGITS])
+    for remark in _update_copy(url, home):
+        warn(remark)
+    return str(home)
+
+
+@cache
+def _update_copy(url: str, home: Path) -> tuple[str, ...]:
+    """Pull the copy in a folder, and return what is to be said of that."""
+    with open_store(home) as (store, _):
+        if _NAME not in read_registry(home).remotes:
+            add_remote(store, _NAME, KnownRemote(url, raw=True, mode="barrier"))
+        known = read_registry(home).remotes[_NAME]
+        try:
+            with (
+                Cursor.open(home, _NAME, wait=_WAIT) as cursor,
+                open_named(home, _NAME, known) as remote,
+            ):
+                outcomes = [*pull_tapes(store, remote, cursor)]
+        except RemoteUnavailable as error:
+            return (f"{error}; what is here is as of the last pull",)
+    return tuple(
+        f"{outcome.tape[:SHORT]}: {outcome.error}" for outcome in outcomes if outcome.error
+    )
