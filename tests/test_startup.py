@@ -160,6 +160,7 @@ def test_looking_at_a_tape_imports_nothing_that_only_writing_needs(run, tmp_path
         *("pathlib", "dataclasses", "shlex", "urllib.parse"),
         *("tape.store.writer", "tape.store.redaction", "tape.store.replica"),
         *("tape.index.tape_record", "tape.index.tape_sync", "tape.index.ingest"),
+        *("tape.index.catch_up", "tape.index.tables", "tape.index.writer_log"),
         *("tape.places.moved", "tape.formats.sessions.registry"),
     }
 

@@ -143,6 +143,10 @@ def write_transaction(db: sqlite3.Connection) -> Iterator[None]:
         yield
 
 
+class ManyNewTapes(Exception):
+    """So many tapes are new that rebuilding the index takes less time than reading them."""
+
+
 class Stopped(KeyboardInterrupt):
     """Ctrl+C was pressed, and the work ended at a place where it can be continued."""
 

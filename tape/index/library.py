@@ -17,7 +17,7 @@ from ..errors import TapeError, WriteFailed
 from ..ids import is_id_prefix
 from ..store.store import Store, generate_hex, read_tape_identity, require_single_hit
 from ..text import replace_surrogates
-from . import tables
+from . import lookups
 from .database import (
     erase_removed_words,
 )
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
     from ..store.store import TapeIdentity
     from ..store.tape import Tape
+    from .catch_up import Progress, Telling
     from .full_text import SearchFilter
-    from .projection import Progress, Telling
     from .reader import TapeRow
     from .search import SearchMatch
     from .tape_filter import Checkout, TapeFilter
@@ -91,7 +91,7 @@ class _IndexedStore(Store):
         def select(index: Index) -> list[tuple[str, TapeIdentity]]:
             if not index.is_complete():  # one that is in no list may be a child too
                 return [*every(tapes, folder)]
-            names = index.answer(lambda db: tables.select_children(db, tapes))
+            names = index.answer(lambda db: lookups.select_children(db, tapes))
             return [(name, read_tape_identity(folder / name)) for name in names]
 
         if folder != self.tapes:
@@ -189,7 +189,7 @@ def list_roots(store: Store, index: Index | None) -> list[str]:
     def scan() -> list[str]:
         return sorted({find_root(row) for row in list_tapes(store, None)} - {""})
 
-    return ask_index(index, lambda index: index.answer(tables.select_roots), scan)
+    return ask_index(index, lambda index: index.answer(lookups.select_roots), scan)
 
 
 def read_stamps(store: Store, index: Index | None) -> dict[str, str | None]:
@@ -343,11 +343,12 @@ def find_unlisted(store: Store, index: Index | None) -> list[UnlistedFolder]:
 
     Raises NewerFormat or Damaged of the store itself, OSError where `tapes/` cannot be read.
     """
+    from .tables import TapeLocation, select_locations  # only lists ask
 
-    def select_known(index: Index) -> dict[str, tables.TapeLocation] | None:
-        return None if index.is_complete() else index.answer(tables.select_locations)
+    def select_known(index: Index) -> dict[str, TapeLocation] | None:
+        return None if index.is_complete() else index.answer(select_locations)
 
-    known = ask_index(index, select_known, dict[str, tables.TapeLocation])
+    known = ask_index(index, select_known, dict[str, TapeLocation])
     if known is None:
         return []
     folders = {place.folder for place in known.values()}

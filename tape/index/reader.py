@@ -26,6 +26,8 @@ T = TypeVar("T")
 INDEX_NAME = "index.db"
 LOG_NAME = "index.writers"
 """Name of the log of writers; `tape.index.writer_log` says what is in it."""
+LARGE_LOG = 1 << 16
+"""Bytes from which on the log is truncated when it is no longer needed."""
 CHECK_NAME = "index.checked"
 """Name of the file whose time is that of the last check of older tapes; it holds where that ended:
 16 bytes of an id, none after the last tape."""
@@ -216,7 +218,10 @@ _NAMED = """ AND (lower(hex(id)) IN (SELECT value FROM json_each(?1)) OR instr(f
 
 
 def is_caught_up(db: sqlite3.Connection, home: str) -> bool:
-    """Return whether no tape is being written, and none was added, removed or changed since."""
+    """Return whether no tape is being written, and none was added, removed or changed since.
+
+    And whether the log of writers is not so large that it should be truncated.
+    """
     fd = os.open(os.path.join(home, "store.json"), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         if os.read(fd, len(_STORE_MARK)) != _STORE_MARK:
@@ -227,13 +232,24 @@ def is_caught_up(db: sqlite3.Connection, home: str) -> bool:
     seen: dict[str, int] = dict(db.execute("SELECT key, value FROM meta"))
     now = os.stat(os.path.join(home, "tapes")).st_mtime_ns
     log = read_log_head(os.path.join(home, LOG_NAME))
-    writing = db.execute("SELECT 1 FROM writers LIMIT 1").fetchone()
+    writing = db.execute(
+        "SELECT 1 FROM writers UNION ALL SELECT 1 FROM arrivals LIMIT 1"
+    ).fetchone()
     return (
         writing is None
         and seen.get("tapes_mtime_ns") == now
         and log == (seen.get("log_number", 0), seen.get("log_offset", 0))
+        and log[1] < LARGE_LOG
         and next(find_changed_tapes(db, home), None) is None
     )
+
+
+def read_tapes_mtime(home: str) -> int:
+    """Return the time of the last change of `tapes/`, in ns; 0 before the first tape."""
+    try:
+        return os.stat(os.path.join(home, "tapes")).st_mtime_ns
+    except FileNotFoundError:  # the first tape creates it
+        return 0
 
 
 def find_changed_tapes(db: sqlite3.Connection, home: str, *, every: bool = False) -> Iterator[str]:

@@ -25,7 +25,7 @@ from ..damage import warn_of_damage
 from ..errors import Busy
 from ..store import disk
 from ..store.disk import Folder
-from . import tables
+from . import lookups
 from .database import (
     Stopped,
     lock_index_folder,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ..store.store import Store
-    from .projection import Progress
+    from .catch_up import Progress
 
 
 _REBUILD_FOLDER = ".index"
@@ -81,7 +81,7 @@ def rebuild_index(store: Store, progress: Progress = lambda _done, _total: None)
                     is_stopped = True
                     raise
                 index.learn_from(store.path / INDEX_NAME)
-                count = index.answer(tables.count_tapes)
+                count = index.answer(lookups.count_tapes)
                 _replace_index(store, index, beside)
             return count
         finally:

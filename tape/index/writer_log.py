@@ -52,8 +52,6 @@ from .reader import LOG_NAME, read_log_head
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-LARGE_LOG = 1 << 16
-"""Bytes from which on the log is truncated when it is no longer needed."""
 _LINE = rb"([+-]) ([0-9a-f]{32}) ([0-9]{1,10}) ([0-9]{1,18})\Z"
 _CHANGE = rb"\* ([0-9]{1,19}) ([0-9]{1,19})(?: ([+-]) ([0-9a-f]{32}) ((?:[0-9a-f]{2})+))?\Z"
 _HEAD = rb"[0-9a-f]{16}\Z"

@@ -46,9 +46,9 @@ from .reference import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from ..index.lookups import EntryLocation
     from ..index.projection import Index
     from ..index.reader import TapeRow
-    from ..index.tables import EntryLocation
     from ..store.refs import Head
     from ..store.store import Store
     from ..store.tape import Tape

@@ -17,8 +17,8 @@ from . import REGISTRY_NAME
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from ..index.catch_up import Telling
     from ..index.library import Library
-    from ..index.projection import Telling
 
 
 def locate_copies(environ: Mapping[str, str]) -> str:

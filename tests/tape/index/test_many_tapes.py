@@ -11,7 +11,7 @@ from random import Random
 import pytest
 
 from tape.errors import UsageError
-from tape.index import projection, reader
+from tape.index import catch_up, reader
 from tape.index.library import list_roots, list_tapes, open_store
 from tape.index.reader import connect_index, is_caught_up
 from tape.index.rebuild import rebuild_index
@@ -143,7 +143,7 @@ def test_a_child_is_found_by_the_index(library):
 
 
 def test_a_store_without_an_index_gets_one_in_one_pass(library, monkeypatch):
-    monkeypatch.setattr(projection, "_MANY_TAPES", 2)
+    monkeypatch.setattr(catch_up, "_MANY_TAPES", 2)
     for title in ("two", "three", "four"):
         begin(library, title=title).close()
     library.index.close()

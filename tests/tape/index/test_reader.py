@@ -19,8 +19,8 @@ from tape.index import full_text, reader
 from tape.index.contents import extract_contents
 from tape.index.full_text import build_match_expression
 from tape.index.library import open_store, search_entries
+from tape.index.lookups import select_entries
 from tape.index.search import extract_texts, search_caught_up
-from tape.index.tables import select_entries
 from tape.model.entries import Assistant, Redact, Text, ToolCall, ToolResult, User
 from tape.model.line import encode_line, encode_payload, read_header
 from tape.store import phase

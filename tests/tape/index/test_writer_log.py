@@ -8,8 +8,8 @@ import pytest
 
 from tape.index import tables
 from tape.index.library import list_tapes, open_store
-from tape.index.reader import LOG_NAME, connect_index, is_caught_up
-from tape.index.writer_log import LARGE_LOG, ActiveWriter, WriterLog
+from tape.index.reader import LARGE_LOG, LOG_NAME, connect_index, is_caught_up
+from tape.index.writer_log import ActiveWriter, WriterLog
 from tape.model.entries import Text, User
 from tape.store.store import Beginning
 
