@@ -276,7 +276,7 @@ class _Conversation:
             chosen = await choose_command(
                 picks, self.terminal.style, words=words, full_screen=self.is_full_screen
             )
-            self.terminal.print([render_remark(text) for text in chosen.done])
+            self.terminal.print([line for text in chosen.done for line in self.screen.remark(text)])
             lines, at_start = [chosen.command] if chosen.command else [], False
 
     def _build_keys(self) -> KeyBindings:
@@ -611,6 +611,7 @@ class _Conversation:
 
     def _print_greeting(self) -> None:
         columns = self.terminal.columns
+        self.screen.note_columns(columns)
         self.terminal.print(render_greeting(self.session, self.host.model_name, columns))
         if (recorder := self.session.recorder) is not None:
             past = render_continuation(recorder, self.shown_turns, self.screen, columns)

@@ -187,21 +187,21 @@ class Screen:
         self._outputs.clear()
         self._saying = ""
 
-    def remark(self, text: str, style: str = "note") -> list[StyledLine]:
-        """Return a message of gong, without an empty line before it."""
-        return self._place_remark(render_remark(text, style))
+    def note_columns(self, columns: int) -> None:
+        """Note how wide the screen is."""
+        self._columns = columns
 
-    def _wrap_remark(self, text: str) -> list[StyledLine]:
-        rows = wrap_parts(
-            [StyledPart(render_remark(text).text)], self._columns, rest=[StyledPart(INDENT)]
-        )
-        first, *rest = [join_parts(row, "note") for row in rows]
-        return [*self._place_remark(first), *rest]
+    def remark(self, text: str, style: str = "note") -> list[StyledLine]:
+        """Return a message of gong, wrapped at blanks, without an empty line before it."""
+        return self._place_remark(render_remark(text, style))
 
     def _place_remark(self, line: StyledLine) -> list[StyledLine]:
         before = self._finish_readings()
         self._above = "remark"
-        return [*before, line]
+        return [
+            *before,
+            *(StyledLine(row, line.style) for row in wrap_row(line.text, self._columns)),
+        ]
 
     def show(self, event: events.Event, columns: int) -> list[StyledLine]:  # noqa: C901, PLR0911, PLR0912 (a case each)
         """Process an event; return the lines it finished, for a screen of `columns`."""
@@ -339,9 +339,9 @@ class Screen:
             self._shown_calls.discard(event.call_id)
         if event.agent:
             what = describe_arguments(event.name, read_arguments(bytes(event.args)), self._folder)
-            return self._wrap_remark(f"{event.agent}: {answer} · {what}")
+            return self.remark(f"{event.agent}: {answer} · {what}")
         if decision in {"session", "always", "everywhere"}:
-            return self._wrap_remark(answer)
+            return self.remark(answer)
         self._answers.setdefault(event.call_id, []).append(answer)
         return []
 

@@ -73,6 +73,17 @@ def shown(screen):
     return shown
 
 
+def join_rows(lines):
+    """Return lines with those in one that were one line before it was wrapped at blanks."""
+    joined = []
+    for line in lines:
+        if line.text.startswith("  ") and joined and joined[-1].style == line.style:
+            joined[-1] = StyledLine(f"{joined[-1].text} {line.text.strip()}", line.style)
+        else:
+            joined.append(line)
+    return joined
+
+
 def test_a_block_of_text_is_given_out_when_it_is_whole(screen, shown):
     assert shown(text("Hel"), text("lo\nwor")) == []
     assert screen.live(40) == [StyledLine("Hello"), StyledLine("wor")]
@@ -504,8 +515,10 @@ def test_no_escape_sequence_of_a_tool_reaches_the_terminal(shown):
         (ended("aborted"), StyledLine("stopped", "note")),
     ],
 )
-def test_what_happens_beside_the_answer_is_one_line_behind_it(shown, event, line):
-    assert shown(text("So far"), event) == [StyledLine(""), StyledLine("So far"), line]
+def test_what_happens_beside_the_answer_comes_behind_it(shown, event, line):
+    lines = shown(text("So far"), event)
+    assert join_rows(lines) == [StyledLine(""), StyledLine("So far"), line]
+    assert max(len(line.text) for line in lines) <= 40
 
 
 def test_steering_that_was_taken_is_shown_as_words_of_the_person(shown):
@@ -522,7 +535,7 @@ def test_steering_that_was_taken_is_shown_as_words_of_the_person(shown):
     ],
 )
 def test_an_answer_that_was_cut_says_so(shown, reason, why):
-    assert shown(text("So"), said(stop_reason=reason)) == [
+    assert join_rows(shown(text("So"), said(stop_reason=reason))) == [
         *(StyledLine(""), StyledLine("So"), StyledLine(why, "note"))
     ]
 
@@ -538,7 +551,7 @@ def test_a_compaction_is_named_until_it_ends_and_is_one_line(screen, shown):
     assert screen.doing == "summarising"
     shown(events.Warn("the summary was made by rules, because nobody answers"))
     assert screen.doing == "summarising"
-    assert shown(events.CompactionEnd("compaction", "e1", 9000, 1200, 1)) == [
+    assert join_rows(shown(events.CompactionEnd("compaction", "e1", 9000, 1200, 1))) == [
         StyledLine(
             "Compacted 1 entry (9,000 → 1,200 tokens, summary by rules)"
             " · /compact --undo reverts this",
