@@ -78,7 +78,7 @@ _STOP_SECONDS = 0.5
 """How often it is looked whether somebody has cancelled the workflow."""
 
 
-class Stopped(GongError):
+class WorkflowStopped(GongError):
     """The workflow was cancelled, or its budget is spent."""
 
 
@@ -327,7 +327,7 @@ class WorkflowEngine:
                         await self._fix(task, state, findings)
                     case _:
                         return
-            except Stopped:
+            except WorkflowStopped:
                 return
             except GongError as error:
                 self._note(task.id, status="failed", note=str(error))
@@ -368,7 +368,7 @@ class WorkflowEngine:
                 report = await self._run_agent(order, task.id)
             status, output = report.status, report.output
         if self.stopped == "cancelled" and status == "cancelled":
-            raise Stopped(self.stopped)
+            raise WorkflowStopped(self.stopped)
         state = self.workflow.states[task.id]
         if status != "completed":
             becomes = judge_failure(state, self.workflow.options.limits)
@@ -440,7 +440,7 @@ class WorkflowEngine:
                 self._require_going()
                 report = await self._run_agent(order, task.id)
             if report.status == "cancelled" and self.stopped:
-                raise Stopped(self.stopped)
+                raise WorkflowStopped(self.stopped)
         await self._commit(task, state)
         self._note(task.id, status="review")
 
@@ -534,15 +534,15 @@ class WorkflowEngine:
 
     def _require_answer(self, report: AgentReport) -> None:
         if report.status == "cancelled" and self.stopped:
-            raise Stopped(self.stopped)
+            raise WorkflowStopped(self.stopped)
         if not report.success:
             raise ConfigurationError(f"the {report.type} failed: {report.output}")
 
     def _require_going(self) -> None:
-        """Raise Stopped where nothing more is to be begun."""
+        """Raise WorkflowStopped where nothing more is to be begun."""
         self._look_for_stop()
         if self.stopped:
-            raise Stopped(self.stopped)
+            raise WorkflowStopped(self.stopped)
 
     def _find_outcome(self, task: str, state: TaskState) -> tuple[str, str]:
         """Return how the agent of a task's newest step ended, and what it said; "" if none did."""

@@ -31,8 +31,9 @@ def test_links_lead_somewhere(page):
 
 def test_each_page_is_in_the_table_of_contents():
     docs = ROOT / "docs"
-    shown = {target for target, _ in LINK.findall((docs / "README.md").read_text("utf-8"))}
-    assert {path.name for path in docs.glob("*.md")} - {"README.md"} <= shown
+    shown = [target for target, _ in LINK.findall((docs / "README.md").read_text("utf-8"))]
+    assert {path.name for path in docs.glob("*.md")} - {"README.md"} <= {*shown}
+    assert sorted(shown) == sorted({*shown}), "a page is named once"
 
 
 @pytest.mark.parametrize(

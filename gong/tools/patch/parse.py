@@ -40,7 +40,7 @@ class ChunkLine(NamedTuple):
     text: str
 
 
-class Chunk(NamedTuple):
+class PatchChunk(NamedTuple):
     """Lines of a file that give way to others."""
 
     contexts: tuple[str, ...]
@@ -80,7 +80,7 @@ class UpdateFile(NamedTuple):
 
     path: str
     move_to: str | None
-    chunks: tuple[Chunk, ...]
+    chunks: tuple[PatchChunk, ...]
 
 
 Hunk = AddFile | DeleteFile | UpdateFile
@@ -221,7 +221,7 @@ def _cut_stars(line: str) -> str:
 def _parse_update(path: str, number: int, lines: _PatchLines) -> UpdateFile:
     moves = (lines.next or "").startswith(MOVE_MARKER)
     move_to = _cut_path(lines.take(), MOVE_MARKER) if moves else None
-    chunks: list[Chunk] = []
+    chunks: list[PatchChunk] = []
     while lines.next is not None and not lines.next.startswith("***"):
         if lines.next.strip():
             chunks.append(_parse_chunk(lines, is_first=not chunks))
@@ -232,7 +232,7 @@ def _parse_update(path: str, number: int, lines: _PatchLines) -> UpdateFile:
     return UpdateFile(path, move_to, tuple(chunks))
 
 
-def _parse_chunk(lines: _PatchLines, *, is_first: bool) -> Chunk:
+def _parse_chunk(lines: _PatchLines, *, is_first: bool) -> PatchChunk:
     number = lines.number
     contexts = []
     while lines.next == "@@" or (lines.next or "").startswith("@@ "):
@@ -258,7 +258,7 @@ def _parse_chunk(lines: _PatchLines, *, is_first: bool) -> Chunk:
     at_end = (lines.next or "").rstrip() == END_OF_FILE_MARKER
     if at_end:
         lines.take()
-    return Chunk(tuple(filter(str.strip, contexts)), tuple(changed), at_end, number)
+    return PatchChunk(tuple(filter(str.strip, contexts)), tuple(changed), at_end, number)
 
 
 PATCH_COMMAND_NAMES = ("apply_patch", "applypatch")

@@ -34,7 +34,7 @@ from .parse import ChunkLine
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from .parse import Chunk, UpdateFile
+    from .parse import PatchChunk, UpdateFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,7 +338,7 @@ def patch_file(data: bytes, hunk: UpdateFile) -> PatchedFile:
 
 
 def _place_chunk(
-    chunk: Chunk, file: FileLines, lines: SeekLines, cursor: int, path: str
+    chunk: PatchChunk, file: FileLines, lines: SeekLines, cursor: int, path: str
 ) -> _PlacedLines | _NoPlace:
     start = _find_contexts_end(chunk, lines, cursor)
     if isinstance(start, str):
@@ -366,7 +366,7 @@ def _place_chunk(
     return _PlacedLines(at, at, _build_incoming_lines(body, file, at))
 
 
-def _find_contexts_end(chunk: Chunk, lines: SeekLines, cursor: int) -> int | str:
+def _find_contexts_end(chunk: PatchChunk, lines: SeekLines, cursor: int) -> int | str:
     """Return the line behind the contexts, `cursor` when there are none; one not found.
 
     A context that is passed already, such as the class of the chunk before, is one found where

@@ -4,10 +4,10 @@ from hypothesis import strategies as st
 
 from gong.tools.patch.parse import (
     AddFile,
-    Chunk,
     ChunkLine,
     DeleteFile,
     InvalidPatch,
+    PatchChunk,
     UpdateFile,
     find_patch_in_command,
     parse_patch,
@@ -37,7 +37,9 @@ def patch(*lines):
 
 
 def chunk(*lines, contexts=(), at_end=False, number=3):
-    return Chunk(contexts, tuple(ChunkLine(line[0], line[1:]) for line in lines), at_end, number)
+    return PatchChunk(
+        contexts, tuple(ChunkLine(line[0], line[1:]) for line in lines), at_end, number
+    )
 
 
 def update(*chunks, move_to=None):
