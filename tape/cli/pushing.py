@@ -72,6 +72,8 @@ class _Choice(NamedTuple):
     """A time as on a tape; "" for any."""
     raw: bool
     """Also entries that hold secrets."""
+    known: bool
+    """Only tapes that the remote has something of."""
 
 
 @click.command(
@@ -85,6 +87,7 @@ class _Choice(NamedTuple):
 @click.option("--since", metavar="TIME", help=f"Only tapes used since: {TIME_FORMS}.")
 @click.option("--to", "name", metavar="NAME", help="The remote; by default the default one.")
 @click.option("--raw", is_flag=True, help="Also entries that hold secrets.")
+@click.option("--known", is_flag=True, help="Only tapes that were pushed to it before.")
 @click.option("--watch", is_flag=True, help="Keep pushing what is written, until Ctrl+C.")
 @add_confirmation_options
 @as_json
@@ -98,6 +101,7 @@ def push(
     since: str | None,
     name: str | None,
     raw: bool,
+    known: bool,
     watch: bool,
     yes: bool,
     dry_run: bool,
@@ -116,7 +120,8 @@ def push(
     --json prints an array of {tape, chunks, bytes, kept [{branch, other}], secrets [{entry, kind}],
     error}, one for each tape that has something new. Exits with 1 if a tape was not pushed.
     """
-    choice = _Choice(refs, every, project, parse_moment(since, read_clock()) if since else "", raw)
+    begin = parse_moment(since, read_clock()) if since else ""
+    choice = _Choice(refs, every, project, begin, raw, known)
     how = Confirmation(yes, dry_run, as_json)
     if watch and (dry_run or as_json):
         raise UsageError("--watch goes with neither --dry-run nor --json")
@@ -137,6 +142,8 @@ def _push_once(
         stamps = read_stamps(*opened.library)
         chosen = _choose_tapes(options, opened.library, choice, stamps)
         changed = add_origins(opened.library.store, select_changed(chosen, opened.cursor))
+        if choice.known:
+            changed = [tape for tape in changed if opened.cursor.read_tape(tape).seq]
         is_first = not opened.cursor.read_log_number("end")
         asks = how.dry_run or (changed and is_first)
         if asks and not how.confirm_plan(_describe_push(opened, changed)):

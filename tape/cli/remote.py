@@ -119,7 +119,7 @@ def _list_remotes(options: GlobalOptions, *, is_json: bool) -> int:
 @click.option(
     "--mode",
     type=click.Choice([*MODES]),
-    default="manual",
+    default="async",
     show_default=True,
     help="When what is written goes there: "
     + "; ".join(f"{mode}, {what}" for mode, what in MODES.items())

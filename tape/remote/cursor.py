@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 import msgspec
@@ -176,6 +176,17 @@ class Cursor:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def is_at_remote(store: Path, remote: str, tape: str) -> bool:
+    """Return whether chunks of a tape are at a remote, as far as its cursor knows."""
+    path = store / REMOTES_NAME / f"{remote}.db"
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
+            query = "SELECT 1 FROM tapes WHERE tape = ? AND seq > 0"
+            return database.execute(query, (tape,)).fetchone() is not None
+    except sqlite3.Error:
+        return False
 
 
 def _open_database(path: Path) -> sqlite3.Connection:

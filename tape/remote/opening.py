@@ -6,6 +6,7 @@ Nothing of remotes is loaded for a store without one.
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ..clock import read_clock
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from ..index.catch_up import Telling
     from ..index.library import Library
+    from ..store.store import Store
 
 
 def locate_copies(environ: Mapping[str, str]) -> str:
@@ -37,12 +39,30 @@ def open_store(
 ) -> Library:
     """Return the store at `path` and its index, without reading either.
 
-    As `index.library.open_store` does; and where the default remote of the store is one of mode
-    `barrier`, each barrier of a writer waits until the remote has what was synced (`publish`).
+    As `index.library.open_store` does, and what is written goes to the default remote of the store
+    as its mode says: each barrier waits until the remote has it (`publish`), or it is pushed in the
+    background.
     """
     opened = library.open_store(path, clock=clock, random=random, index=index, telling=telling)
     if os.path.exists(os.path.join(path, REGISTRY_NAME)):  # noqa: PTH110, PTH118 (no pathlib)
-        from .publish import attach_publisher
-
-        attach_publisher(opened.store)
+        _attach_remote(opened.store)
     return opened
+
+
+def _attach_remote(store: Store) -> None:
+    from .registry import open_named, read_registry
+
+    registry = read_registry(store.path)
+    name = registry.find_default()
+    known = None if name is None else registry.remotes[name]
+    if name is None or known is None:
+        return
+    if known.mode == "barrier":
+        from .publish import Publisher
+
+        connect = partial(open_named, store.path, name, known)
+        store.projection = Publisher(store, name, connect, store.projection)
+    elif known.mode == "async":
+        from .background import BackgroundPusher
+
+        store.projection = BackgroundPusher(store, name, store.projection)

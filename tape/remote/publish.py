@@ -17,25 +17,22 @@ here, and the next barrier publishes it as well.
 from __future__ import annotations
 
 import time
-from contextlib import nullcontext
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from ..errors import Busy, Overtaken, RemoteUnavailable
 from ..text import SHORT
 from .cursor import Cursor, TapeCursor
 from .missing import advance_cursor, create_blobs, has_chunk, plan_chunks
 from .objects import decode_chunk, make_chunk_key
+from .observer import WriteObserver
 from .push import Pusher
-from .registry import open_named, read_registry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from contextlib import AbstractContextManager
 
-    from ..store.refs import Changes
     from ..store.store import Store
     from ..store.tape import Tape
-    from ..store.writer import Projection, WritableTape
+    from ..store.writer import Projection
     from .missing import PlannedChunk
     from .remote import Remote
 
@@ -45,18 +42,7 @@ _MAX_WAIT = 5.0
 """Seconds to wait for a push beside the writer that holds the cursor."""
 
 
-def attach_publisher(store: Store) -> None:
-    """Let the writers of a store publish, if its default remote is one of mode `barrier`."""
-    registry = read_registry(store.path)
-    name = registry.find_default()
-    if name is not None and registry.remotes[name].mode == "barrier":
-        known = registry.remotes[name]
-        store.projection = Publisher(
-            store, name, lambda: open_named(store.path, name, known), store.projection
-        )
-
-
-class Publisher:
+class Publisher(WriteObserver):
     """A projection that publishes to the remote `name`, after `index` has what was synced."""
 
     def __init__(
@@ -68,8 +54,8 @@ class Publisher:
         *,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._store, self._name, self._connect = store, name, connect
-        self._index, self._monotonic = index, monotonic
+        super().__init__(store, index)
+        self._name, self._connect, self._monotonic = name, connect, monotonic
         self._opened_remote: Remote | None = None
         self._published: dict[str, TapeCursor] = {}
         """What the remote has of the tapes that were published here."""
@@ -78,61 +64,20 @@ class Publisher:
         """Tapes of which the log says that more is published."""
         self._redacted: set[str] = set()
         """Tapes with redacted data that has to be erased at the remote."""
-        self._writing: dict[str, int] = {}
-        """How many writers and changes of a tape are open."""
         self._logged_at: float | None = None
         self._is_failing = False
 
-    def on_folder_change(
-        self, tapes: int, tape: str = "", folder: str = "", *, comes: bool = False
-    ) -> AbstractContextManager[None]:
-        """Let the index observe it: what comes and goes here does neither there."""
-        if self._index is None:
-            return nullcontext()
-        return self._index.on_folder_change(tapes, tape, folder, comes=comes)
-
-    def on_begin(self, tape: str) -> None:
-        """Record that a change of this tape began."""
-        self._writing[tape] = self._writing.get(tape, 0) + 1
-        if self._index is not None:
-            self._index.on_begin(tape)
-
-    def on_barrier(self, tape: WritableTape, changes: Changes) -> None:
+    def follow_barrier(self, tape: Tape) -> None:
         """Publish what was synced; raise Overtaken or RemoteUnavailable."""
-        if self._index is not None:
-            self._index.on_barrier(tape, changes)
-        self._publish(cast("Tape", tape))
+        self._publish(tape)
 
-    def on_move(self, tape: str, changes: Changes) -> None:
-        """Publish a move of a branch, label or title, unless a writer does so soon."""
-        if self._index is not None:
-            self._index.on_move(tape, changes)
-        if self._end_change(tape):
-            with self._store.open(tape) as opened:
-                self._publish(opened)
-            self._write_log()
-
-    def on_end(self, tape: WritableTape, changes: Changes | None) -> None:
+    def follow_end(self, tape: Tape) -> None:
         """Publish what is left, and name all of it in the push log."""
-        if self._index is not None:
-            self._index.on_end(tape, changes)
-        if self._end_change(tape.id) and not self._is_failing:
-            self._publish(cast("Tape", tape))
-            self._write_log()
-
-    def on_redact(self, tape: str, *, scrubs: bool) -> None:
-        """Let the index delete what was redacted."""
-        if self._index is not None:
-            self._index.on_redact(tape, scrubs=scrubs)
-
-    def _end_change(self, tape: str) -> bool:
-        """Record the end of a change; return whether it was the last one that is open."""
-        left = self._writing.get(tape, 1) - 1
-        if left > 0:
-            self._writing[tape] = left
+        if self._is_failing:  # the writer was told
+            self._is_failing = False
         else:
-            self._writing.pop(tape, None)
-        return left <= 0
+            self._publish(tape)
+            self._write_log()
 
     @property
     def _remote(self) -> Remote:

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from .remote import Remote
 
 MODES = {
+    "async": "in the background, of tapes that were pushed there once",
     "manual": "with tape push, or with the service that runs it",
     "barrier": "before an answer counts: writers wait until the remote has it",
 }
@@ -65,7 +66,7 @@ class KnownRemote(Struct, omit_defaults=True):
     url: str
     raw: bool = False
     """Whether entries with secrets may be pushed to it."""
-    mode: str = "manual"
+    mode: str = "async"
     """When what is written goes there: one of MODES."""
 
 

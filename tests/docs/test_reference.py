@@ -249,9 +249,9 @@ def prepare_remote(name):
     if name == "pull":
         made = ["--store", "laptop"]
         run_command(["new", *made])
-        run_command(["remote", "add", "team", "team", *made])
+        run_command(["remote", "add", "team", "team", "--mode", "manual", *made])
         run_command(["push", "--all", "--yes", *made])
-    run_command(["remote", "add", "team", "team"])
+    run_command(["remote", "add", "team", "team", "--mode", "manual"])
     if name == "unpush":
         run_command(["push", "--all", "--yes"])
 

@@ -25,7 +25,7 @@ def make_machine(tmp_path, name, repository="git@code.example:team/proj.git"):
     ):
         subprocess.run(("git", *command), cwd=place.folder, env=place.env, check=True)
     place.run("tape", "machine", f"pc-{name}")
-    place.run("tape", "remote", "add", "team", str(tmp_path / "team"))
+    place.run("tape", "remote", "add", "team", str(tmp_path / "team"), "--mode", "manual")
     return place
 
 

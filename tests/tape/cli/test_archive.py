@@ -215,7 +215,7 @@ class TestOtherCommands:
         far, other = tmp_path / "far", str(tmp_path / "other")
         far.mkdir()
         tape("archive", made["id"])
-        tape("remote", "add", "team", str(far))
+        tape("remote", "add", "team", str(far), "--mode", "manual")
         tape("push", "--all", "--yes")
         tape("clone", str(far), "--store", other)
         assert len(tape("--store", other, "ls", "--all", "--json").json) == 2

@@ -16,7 +16,7 @@ from tests.tape.cli.conftest import BIN
 @pytest.fixture
 def team(tape, tmp_path):
     (tmp_path / "team").mkdir()
-    tape("remote", "add", "team", tmp_path / "team")
+    tape("remote", "add", "team", tmp_path / "team", "--mode", "manual")
     return tmp_path / "team"
 
 
@@ -131,7 +131,7 @@ def test_an_address_opens_the_folder_that_it_names(tmp_path):
 def test_a_store_is_cloned_from_a_git_repository(tape, talk, tmp_path):
     subprocess.run(["git", "init", "-q", "--bare", tmp_path / "tapes.git"], check=True)
     address = f"git+{(tmp_path / 'tapes.git').as_uri()}"
-    tape("remote", "add", "team", address)
+    tape("remote", "add", "team", address, "--mode", "manual")
     tape("push", "--all", "--yes")
     there = ["--store", tmp_path / "there"]
     tape("clone", address, *there)
