@@ -112,3 +112,14 @@ def test_an_open_session_is_not_moved(place, open_chat, sessions):
     now.type("y")
     now.wait_for("is being written", on_screen=True)
     assert len(titles(place)) == 3
+
+
+def test_a_narrow_window_says_in_full_what_brings_a_session_back(place, open_chat, sessions):
+    now = open_chat("--resume", ready="1/2", columns=44)
+    now.type(CTRL_X)
+    now.wait_for("to the trash?", on_screen=True)
+    now.type("y")
+    said = f'"think about subject2" is in the trash; /tape restore {sessions[2][:8]} brings it back'
+    now.wait_until(lambda: said in " ".join(" ".join(now.rows()).split()), said)
+    now.type("\x1b[A")
+    now.wait_for("1/1 · ^A all · → view", on_screen=True)

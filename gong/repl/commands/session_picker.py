@@ -13,7 +13,7 @@ from tape.model.entries import Assistant, Text, User, join_texts
 from tape.model.line import decode_line, describe_blob_head, read_type
 from tape.places.checkout import find_checkout
 from tape.remote.opening import open_store
-from tape.text import SHORT, format_count, to_single_line
+from tape.text import SHORT, format_count, shorten_to_width, to_single_line
 
 from ..draw.lines import StyledLine
 from ..draw.picker import Picker
@@ -32,6 +32,7 @@ _PREVIEW_PROMPTS = 3
 _PREVIEW_ENTRIES = 400
 """How far back, in entries, prompts are looked for."""
 _PREVIEW_CHARS = 2_000
+_TITLE_COLUMNS = 40
 
 
 def build_session_picker(host: OpenSession) -> Picker:
@@ -99,6 +100,6 @@ def _rename_session(home: Path, tape_id: str, title: str) -> str:
 
 def _remove_session(home: Path, tape_id: str) -> str:
     with open_store(home) as (store, _), store.open(tape_id) as tape:
-        title = to_single_line(tape.title() or tape_id)
+        title = shorten_to_width(tape.title() or tape_id, _TITLE_COLUMNS)
         store.remove(tape)
     return f'"{title}" is in the trash; /tape restore {tape_id} brings it back'

@@ -16,7 +16,7 @@ another title (Ctrl+R), and move it to the trash (Ctrl+X) after a question.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from prompt_toolkit.application import Application
 from prompt_toolkit.buffer import Buffer
@@ -25,11 +25,9 @@ from prompt_toolkit.filters import Condition
 from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.layout import BufferControl, FormattedTextControl, HSplit, Layout, Window
 
-from tape.errors import TapeError
-from tape.text import cut_to_width, show_controls
+from tape.text import cut_to_width
 
-from ...errors import GongError
-from .choice_list import Choice, ChoiceList
+from .lines import StyledLine
 from .picker_rows import (
     KeyNote,
     PickerRow,
@@ -39,23 +37,21 @@ from .picker_rows import (
     render_preview,
     render_rows,
 )
+from .row_actions import ROW_ERRORS, RowActions
 from .terminal import style_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from prompt_toolkit.filters import Filter
     from prompt_toolkit.formatted_text import StyleAndTextTuples
     from prompt_toolkit.key_binding import KeyPressEvent
     from prompt_toolkit.styles import BaseStyle
 
-    from .lines import StyledLine
 
 _MAX_ROWS = 12
 _MAX_PREVIEW_ROWS = 10
 _PREVIEW_COLUMNS = 120
 """A screen of so many columns shows more of the marked row beside the list, without being asked."""
-_ERRORS = (GongError, TapeError, OSError)
 
 
 class Picker(NamedTuple):
@@ -121,28 +117,22 @@ class _PickerScreen:
         self.does_preview: bool | None = None
         """Whether more of the marked row is shown; None leaves it to the width of the screen."""
         self.previews: dict[str, Sequence[StyledLine]] = {}
-        self.mode: Literal["search", "title", "trash"] = "search"
-        self.subject = PickerRow("", "")
-        """The row that the title, or the question of the trash, is about."""
-        self.question = ChoiceList(())
-        self.remark = ""
-        """What was done, or why not; until the next key."""
-        self.done: list[str] = []
         self.to_mark = ""
         """The value to mark after the next search."""
         self.changed = asyncio.Event()
         self.moved = asyncio.Event()
-        self.tasks: set[asyncio.Task[None]] = set()
         self.words = Buffer(
             document=Document(words),
             multiline=False,
             on_text_changed=lambda _: self._note_words(),
         )
-        self.new_title = Buffer(multiline=False)
-        self.line = BufferControl(self.words)
+        line = BufferControl(self.words)
+        self.actions = RowActions(
+            picker.rename, picker.remove, line, self._get_marked, self._note_changed_row
+        )
         layout = HSplit(
             [
-                Window(self.line, height=1, get_line_prefix=lambda *_: self._render_title()),
+                Window(line, height=1, get_line_prefix=lambda *_: self._render_title()),
                 Window(FormattedTextControl(self._render_body), dont_extend_height=True),
                 Window(FormattedTextControl(self._render_foot), dont_extend_height=True),
             ]
@@ -162,9 +152,10 @@ class _PickerScreen:
         try:
             return await self.app.run_async()
         except (EOFError, KeyboardInterrupt):
-            return Chosen("", self.done)
+            return Chosen("", self.actions.done)
         finally:
-            for task in (*working, *self.tasks):
+            self.actions.stop()
+            for task in working:
                 task.cancel()
 
     async def _search(self) -> None:
@@ -173,14 +164,10 @@ class _PickerScreen:
             await self.changed.wait()
             self.changed.clear()
             words = self.words.text.strip()
-            rows = await asyncio.to_thread(self.picker.find, words)
-            if self.picker.is_question and not words:
-                rows = number_rows(rows)
-            if self.may_widen and not rows:
-                self.is_wide = True
-            self.may_widen = False
-            if self.is_wide and self.picker.find_everywhere is not None:
-                rows = await asyncio.to_thread(self.picker.find_everywhere, words)
+            try:
+                rows = await self._find_rows(words)
+            except ROW_ERRORS as error:
+                rows, self.actions.remark = (), str(error)
             to_mark, self.to_mark = self.to_mark, ""
             wanted = (
                 place
@@ -192,6 +179,17 @@ class _PickerScreen:
             self.moved.set()
             self.app.invalidate()
 
+    async def _find_rows(self, words: str) -> Sequence[PickerRow]:
+        rows = await asyncio.to_thread(self.picker.find, words)
+        if self.picker.is_question and not words:
+            rows = number_rows(rows)
+        if self.may_widen and not rows:
+            self.is_wide = True
+        self.may_widen = False
+        if self.is_wide and self.picker.find_everywhere is not None:
+            rows = await asyncio.to_thread(self.picker.find_everywhere, words)
+        return rows
+
     async def _preview(self) -> None:
         """Read more about the marked row, where that is shown."""
         while self.picker.preview is not None:
@@ -202,8 +200,8 @@ class _PickerScreen:
                 continue
             try:
                 self.previews[row.value] = await asyncio.to_thread(self.picker.preview, row.value)
-            except _ERRORS as error:
-                self.remark = str(error)
+            except ROW_ERRORS as error:
+                self.actions.remark = str(error)
             self.app.invalidate()
 
     def _get_marked(self) -> PickerRow | None:
@@ -218,10 +216,10 @@ class _PickerScreen:
 
     def _build_keys(self) -> KeyBindings:
         keys = KeyBindings()
-        is_searching = Condition(lambda: self.mode == "search")
+        is_searching = Condition(lambda: self.actions.mode == "search")
         has_row = is_searching & Condition(lambda: bool(self.rows))
         for key, by in {"up": -1, "c-p": -1, "down": 1, "c-n": 1}.items():
-            keys.add(key)(lambda _, by=by: self._move(by))
+            keys.add(key, filter=is_searching)(lambda _, by=by: self._move(by))
         keys.add("pageup", filter=is_searching)(lambda _: self._move(-_MAX_ROWS))
         keys.add("pagedown", filter=is_searching)(lambda _: self._move(_MAX_ROWS))
         for key in ("escape", "c-c", "c-d", "<sigint>"):
@@ -234,34 +232,30 @@ class _PickerScreen:
                 keys.add(key, filter=is_unanswered)(self._choose_number)
         if self.picker.find_everywhere is not None:
             keys.add("c-a", filter=is_searching)(lambda _: self._switch_width())
-        self._add_action_keys(keys, has_row)
-        return keys
-
-    def _add_action_keys(self, keys: KeyBindings, has_row: Filter) -> None:
-        """Add the keys of what may be done with a row besides choosing it."""
         if self.picker.preview is not None:
             is_empty = Condition(lambda: not self.words.text)
             keys.add(" ", filter=has_row & is_empty)(lambda _: self._switch_preview())
             is_at_end = Condition(lambda: self.words.document.is_cursor_at_the_end)
             keys.add("right", filter=has_row & is_at_end)(lambda _: self._switch_preview())
-        if self.picker.rename is not None:
-            keys.add("c-r", filter=has_row)(lambda _: self._ask_title())
-            keys.add("enter", filter=Condition(lambda: self.mode == "title"))(self._rename)
-        if self.picker.remove is not None:
-            keys.add("c-x", filter=has_row, eager=True)(lambda _: self._ask_removal())
-            is_asking = Condition(lambda: self.mode == "trash")
-            keys.add("<any>", filter=is_asking)(self._take_answer)
-            keys.add("enter", filter=is_asking)(lambda _: self._answer(self.question.current))
-            for key, by in {"left": -1, "right": 1}.items():
-                keys.add(key, filter=is_asking)(lambda _, by=by: self._move(by))
+        self.actions.add_keys(keys, has_row)
+        return keys
 
     def _note_words(self) -> None:
-        self.remark = ""
+        self.actions.remark = ""
         self.changed.set()
+
+    def _note_changed_row(self, value: str, has_gone: bool) -> None:
+        """Look for the rows again after something was done to one; mark it, or the next one."""
+        others = [row.value for row in (*self.rows[self.marked :], *self.rows[: self.marked])]
+        beside = next((other for other in others if other != value), "")
+        self.to_mark = beside if has_gone else value
+        self.previews.clear()
+        self.changed.set()
+        self.app.invalidate()
 
     def _choose(self, command: str) -> None:
         value = self.rows[self.marked].value
-        self.app.exit(result=Chosen(command.format(value), self.done))
+        self.app.exit(result=Chosen(command.format(value), self.actions.done))
 
     def _choose_number(self, event: KeyPressEvent) -> None:
         place = int(event.data) - 1
@@ -271,21 +265,18 @@ class _PickerScreen:
 
     def _leave(self) -> None:
         """Leave the question, the title, or else the list."""
-        if self.mode == "search":
-            self.app.exit(result=Chosen("", self.done))
+        if self.actions.mode == "search":
+            self.app.exit(result=Chosen("", self.actions.done))
         else:
-            self._search_again()
+            self.actions.leave()
 
     def _move(self, by: int) -> None:
-        self.remark = ""
-        if self.mode == "trash":
-            self.question.move(by)
-        elif self.mode == "search":
-            self.marked = max(min(self.marked + by, len(self.rows) - 1), 0)
-            self.moved.set()
+        self.actions.remark = ""
+        self.marked = max(min(self.marked + by, len(self.rows) - 1), 0)
+        self.moved.set()
 
     def _switch_width(self) -> None:
-        self.is_wide, self.remark = not self.is_wide, ""
+        self.is_wide, self.actions.remark = not self.is_wide, ""
         self.to_mark = row.value if (row := self._get_marked()) else ""
         self.changed.set()
 
@@ -293,66 +284,14 @@ class _PickerScreen:
         self.does_preview = not self._is_previewing()
         self.moved.set()
 
-    def _ask_title(self) -> None:
-        self.mode, self.remark, self.subject = "title", "", self.rows[self.marked]
-        self.new_title.set_document(Document(self.subject.text))
-        self.line.buffer = self.new_title
-
-    def _rename(self, _: KeyPressEvent) -> None:
-        value, title, rename = self.subject.value, self.new_title.text.strip(), self.picker.rename
-        self._search_again()
-        if rename is not None and title:
-            self._do(lambda: rename(value, title), value)
-
-    def _ask_removal(self) -> None:
-        self.mode, self.remark, self.subject = "trash", "", self.rows[self.marked]
-        self.question = ChoiceList(
-            (Choice("trash", "move it to the trash", "1", "y"), Choice("keep", "no", "2", "n")),
-            cursor=1,
-        )
-
-    def _take_answer(self, event: KeyPressEvent) -> None:
-        if (choice := self.question.find(event.data.lower())) is not None:
-            self._answer(choice)
-
-    def _answer(self, choice: Choice) -> None:
-        value, remove = self.subject.value, self.picker.remove
-        self._search_again()
-        if choice.value == "trash" and remove is not None:
-            others = [row.value for row in (*self.rows[self.marked :], *self.rows[: self.marked])]
-            to_mark = next((other for other in others if other != value), "")
-            self._do(lambda: remove(value), to_mark, is_worth_saying=True)
-
-    def _search_again(self) -> None:
-        self.mode, self.line.buffer = "search", self.words
-
-    def _do(self, work: Callable[[], str], to_mark: str, *, is_worth_saying: bool = False) -> None:
-        """Do something to a row, say what, and look for the rows again."""
-
-        async def run() -> None:
-            try:
-                self.remark = await asyncio.to_thread(work)
-            except _ERRORS as error:
-                self.remark = str(error)
-            else:
-                if is_worth_saying:
-                    self.done.append(self.remark)
-            self.previews.clear()
-            self.to_mark = to_mark
-            self.changed.set()
-            self.app.invalidate()
-
-        task = asyncio.create_task(run())
-        self.tasks.add(task)
-        task.add_done_callback(self.tasks.discard)
-
     def _render_title(self) -> StyleAndTextTuples:
-        title = "new title" if self.mode == "title" else self.picker.title
+        title = "new title" if self.actions.mode == "title" else self.picker.title
         return [("class:you", f"{title}: ")]
 
     def _render_body(self) -> StyleAndTextTuples:
         size = self.app.output.get_size()
-        columns, room = size.columns - 1, max(size.rows - 3 - 3 * (self.mode == "trash"), 1)
+        columns = size.columns - 1
+        room = max(size.rows - 2 - len(self._render_foot_lines(columns)), 1)
         if not self.rows:
             return [("class:note", cut_to_width(self._explain_nothing(), columns))]
         row = self._get_marked()
@@ -382,19 +321,13 @@ class _PickerScreen:
         return "  nothing found" + " here; Ctrl+A searches all projects" * is_narrow
 
     def _render_foot(self) -> StyleAndTextTuples:
-        columns = self.app.output.get_size().columns - 1
-        if self.mode == "trash":
-            asked = f'Move "{cut_to_width(self.subject.text, columns - 25)}" to the trash?'
-            return [
-                ("class:call", show_controls(asked) + "\n"),
-                *style_lines(self.question.render(columns))[:-1],
-            ]
-        if self.remark:
-            return [("class:note", cut_to_width(" ".join(self.remark.split()), columns))]
-        if self.mode == "title":
-            return [("class:result", "Enter saves it · Esc leaves it")]
+        return style_lines(self._render_foot_lines(self.app.output.get_size().columns - 1))[:-1]
+
+    def _render_foot_lines(self, columns: int) -> list[StyledLine]:
+        """Return what is asked or said, else the keys."""
         count = f"{self.marked + 1}/{len(self.rows)}" if self.rows else ""
-        return [("class:result", format_keys(self._list_keys(), count, columns))]
+        keys = StyledLine(format_keys(self._list_keys(), count, columns), "result")
+        return self.actions.render_foot(columns) or [keys]
 
     def _list_keys(self) -> list[KeyNote]:
         """Return what the keys do besides moving and leaving."""
