@@ -63,8 +63,13 @@ _QUOTES = r"[\"'\\]{0,8}"
 _ASSIGN = _QUOTES + r"\s{0,3}(?::=|=>|[:=])\s{0,3}" + _QUOTES
 _END = r"(?![(\[])"
 _WORD = r"(?P<secret>[A-Za-z0-9/+_.~=%-]{8,}+)" + _END
-_PHRASE = r"(?:password|passwd|passphrase|passcode|(?<![a-z])pass|(?<=[_-])pwd|\bpwd(?!=[/~.]))"
-_NAMED = (
+_NAME_START = "(?=[_acekmlpst][a-z])"
+"""How the names below begin: a glance, where to try each of them takes eight times as long."""
+_PHRASE = (
+    _NAME_START
+    + r"(?:password|passwd|passphrase|passcode|(?<![a-z])pass|(?<=[_-])pwd|\bpwd(?!=[/~.]))"
+)
+_NAMED = _NAME_START + (
     r"(?:api[_-]?key|access[_-]?key|secret[_-]?key|private[_-]?key|auth[_-]?key|account[_-]?key"
     r"|encryption[_-]?key|signing[_-]?key|master[_-]?key|subscription[_-]?key|license[_-]?key"
     r"|app[_-]?key|client[_-]?key|(?<=x-goog-)key|secret|credentials?|_auth"

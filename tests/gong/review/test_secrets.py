@@ -6,9 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gong.review.diff import ReviewedFile
-from gong.review.secrets import find_written_secrets
+from gong.review.secrets import _find_any, find_written_secrets
 from tests.tape.masking.test_secrets import CASES, hexes, made_up
 
 WORDS = {"correcthorse", "hunter"}
@@ -116,3 +118,11 @@ def test_the_library_of_python_has_no_critical_secret():
         for file in root.glob(part):
             path = str(file.relative_to(root))
             assert judge(path, file.read_text("utf-8", "replace")) != "critical", path
+
+
+LETTERS = st.text("ab-]^\\", max_size=12)
+
+
+@given(st.sets(LETTERS, min_size=1, max_size=6), LETTERS)
+def test_a_line_that_holds_any_of_many_texts_is_found(texts, line):
+    assert _find_any(texts)(line) == any(text in line for text in texts)
