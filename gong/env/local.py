@@ -36,7 +36,7 @@ from .files import (
 from .pages import FilePage, read_page
 from .processes import RunningCommand, SupervisorClient
 from .protocol import DirEntry, ExecResult, Platform, resolve_path
-from .scanner import read_lines
+from .scanner import LinePart, read_lines
 from .search import find_below, is_plain_search, run_search, search_below
 from .search_programs import list_with_fd, search_with_ripgrep, search_with_scanner
 from .variables import VariablePolicy, VariableRules
@@ -201,11 +201,11 @@ class LocalEnvironment:
         return (stat_below(root, path) if root is not None else find_status(place)).st_size
 
     async def read_lines(
-        self, path: str, numbers: Sequence[int], root: str | None = None
-    ) -> dict[int, str]:
-        """Return lines of a text file by their numbers from 1, those that are there."""
+        self, path: str, starts: Mapping[int, int], root: str | None = None
+    ) -> dict[int, LinePart]:
+        """Return lines of a text file by their numbers from 1; see `scanner.read_lines`."""
         place = path if root is not None else self._resolve_path(path)
-        return await asyncio.to_thread(read_lines, place, numbers, root)
+        return await asyncio.to_thread(read_lines, place, starts, root)
 
     async def write_file(self, path: str, data: bytes, root: str | None = None) -> None:
         """Put `data` at `path`, whole or not at all; once begun it is finished, even if cancelled.

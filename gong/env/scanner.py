@@ -22,20 +22,25 @@ import re
 import signal
 import sys
 from functools import partial
-from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import BinaryIO
 
-    FindLines = Callable[[list[str]], Iterator[tuple[int, int]]]
+    FindLines = Callable[[list[str], int], Iterator[tuple[int, int]]]
 
 LARGE_BYTES = 4 * 1024 * 1024
 """A file above this is read in pieces, not whole."""
 SAMPLE_BYTES = 4_100
 """Bytes at the beginning that show what kind a file is."""
 PIECE_BYTES = 1024 * 1024
+LINE_BYTES = 4 * 1024 * 1024
+"""A line above this is searched in parts; one match is found where it is within a part."""
+OVERLAP_BYTES = 64 * 1024
+"""How much of a part the next one begins with."""
+SHOWN_CHARACTERS = 256 * 1024
+"""Characters of a longer line that are read on each side of its match."""
 PROCESSOR_SECONDS = 1.0
 """What BATCH lines may take, of the processor."""
 BATCH_LINES = 4096
@@ -71,12 +76,16 @@ def open_at_once(path: str, flags: int) -> int:
 
 
 class LineBatch(NamedTuple):
-    """Whole lines of a file, one after the other."""
+    """Lines of a file, one after the other; of a very long one a part."""
 
     data: bytes
     """The lines in UTF-8 with their ends, or bytes of a binary file; never empty."""
     is_binary: bool
     """Whether there were zero bytes up to here; they end lines, as in other search programs."""
+    skipped: int = 0
+    """Characters of the first line that came before, in batches with parts of it."""
+    is_cut: bool = False
+    """Whether its last line, a very long one, continues in the next batch."""
 
 
 def read_batches(path: str, root: str | None = None) -> Iterator[LineBatch]:
@@ -97,7 +106,7 @@ def _read_open_file(file: BinaryIO) -> Iterator[LineBatch]:
     if sample.startswith(_UTF_16):
         decoder = codecs.getincrementaldecoder("utf-16")("replace")
     piece = sample.removeprefix(codecs.BOM_UTF8) + file.read(LARGE_BYTES - len(sample))
-    is_binary, waiting = False, list[bytes]()
+    is_binary, waiting, skipped = False, list[bytes](), 0
     while piece:
         following = file.read(PIECE_BYTES)
         data = decoder.decode(piece, not following).encode() if decoder else piece
@@ -106,10 +115,32 @@ def _read_open_file(file: BinaryIO) -> Iterator[LineBatch]:
         end = data.rfind(b"\n") + 1 if following else len(data)
         waiting.append(data[:end] if end else data)
         if (end or not following) and (batch := b"".join(waiting)):
-            yield LineBatch(batch, is_binary)
+            yield LineBatch(batch, is_binary, skipped)
         if end:
-            waiting = [data[end:]]
+            waiting, skipped = [data[end:]], 0
+        elif sum(map(len, waiting)) >= LINE_BYTES:
+            batch, waiting = b"".join(waiting), []
+            stop = _find_character_start(batch, len(batch))
+            yield LineBatch(batch[:stop], is_binary, skipped, is_cut=True)
+            start = _find_character_start(batch, stop - OVERLAP_BYTES)
+            skipped += len(batch[:start].decode("utf-8", "surrogateescape"))
+            waiting = [batch[start:]]
         piece = following
+
+
+_MAX_CHARACTER = 4
+"""Bytes of UTF-8 that one character has at most."""
+
+
+def _find_character_start(data: bytes, at: int) -> int:
+    """Return where the character that ends at or behind `at` begins, `at` if one ends there."""
+    for start in range(at - 1, max(at - _MAX_CHARACTER, 0), -1):
+        if data[start] < 0x80:  # noqa: PLR2004 (ASCII)
+            return at
+        if data[start] >= 0xC0:  # noqa: PLR2004 (the first byte of several)
+            length = 2 + (data[start] >= 0xE0) + (data[start] >= 0xF0)  # noqa: PLR2004 (as above)
+            return at if start + length <= at else start
+    return at
 
 
 def split_text_lines(data: bytes) -> list[str]:
@@ -142,44 +173,80 @@ def find_matches(
     """Return at most `most` lines of a file; those that match hold `needle`."""
     matches: list[tuple[int, int]] = []
     before, is_binary = 0, False
-    for data, is_binary in batches:
+    for data, is_binary, skipped, _ in batches:
         if matches and is_binary:
             break
         if needle in data:
-            wanted_lines = islice(find(split_lines(data)), most - len(matches))
-            matches += [(before + number, at) for number, at in wanted_lines]
+            for number, at in find(split_lines(data), skipped):
+                if not (matches and before + number == matches[-1][0]):  # its first match counts
+                    matches.append((before + number, at))
+                if len(matches) == most:
+                    break
             if matches and (is_binary or len(matches) == most):
                 break
         before += data.count(b"\n")
     return FileMatches(matches, is_binary)
 
 
-def find_lines(pattern: re.Pattern[str], lines: Iterable[str]) -> Iterator[tuple[int, int]]:
-    """Yield the number of each line that matches, from 1, and where the match begins, from 0."""
-    search = pattern.search
+def find_lines(
+    pattern: re.Pattern[str], lines: Iterable[str], skipped: int = 0
+) -> Iterator[tuple[int, int]]:
+    """Yield the number of each line that matches, from 1, and where the match begins, from 0.
+
+    Of the first line `skipped` characters came before: its beginning is none.
+    """
+    search, start = pattern.search, 1 if skipped else 0
     for number, line in enumerate(lines, 1):
-        if match := search(line):
-            yield number, match.start()
+        if match := search(line, start):
+            yield number, match.start() + skipped
+        start = skipped = 0
 
 
-def read_lines(path: str, numbers: Iterable[int], root: str | None = None) -> dict[int, str]:
-    """Return those lines of a text file that are there, by their numbers from 1."""
-    pending = sorted(numbers, reverse=True)
-    texts: dict[int, str] = {}
+class LinePart(NamedTuple):
+    """A line, or of a very long one what is around a place in it."""
+
+    text: str
+    start: int = 0
+    """Characters of the line before it."""
+    has_more: bool = False
+    """Whether the line continues after it."""
+
+
+def read_lines(
+    path: str, starts: Mapping[int, int], root: str | None = None
+) -> dict[int, LinePart]:
+    """Return those lines of a text file that are there, by their numbers from 1.
+
+    `starts` has for each number the character from 0 that is to be in what is returned of it.
+    """
+    pending = sorted(starts, reverse=True)
+    parts: dict[int, LinePart] = {}
     before = 0
-    for data, is_binary in read_batches(path, root):
+    for data, is_binary, skipped, is_cut in read_batches(path, root):
         if is_binary:
             return {}
-        ends = before + data.count(b"\n") + (not data.endswith(b"\n"))
+        lines = before + data.count(b"\n")
+        ends = lines + (not data.endswith(b"\n"))
         if pending and pending[-1] <= ends:
-            lines = split_lines(data)
-            while pending and pending[-1] <= ends:
-                number = pending.pop()
-                texts[number] = lines[number - before - 1]
+            texts = split_lines(data)
+            while pending and (number := pending[-1]) <= ends:
+                text, first = texts[number - before - 1], skipped if number == before + 1 else 0
+                at, continues = starts[number] - first, is_cut and number == ends
+                parts[number] = _cut_line(text, first, at, continues=continues)
+                if continues and at >= len(text):
+                    break  # the place is in a later part of this line
+                pending.pop()
         if not pending:
             break
-        before = ends
-    return texts
+        before = lines
+    return parts
+
+
+def _cut_line(text: str, skipped: int, at: int, *, continues: bool) -> LinePart:
+    """Return a line, or of a long one what is around the character `at` of `text`."""
+    start = max(min(at, len(text)) - SHOWN_CHARACTERS, 0)
+    end = max(at, 0) + SHOWN_CHARACTERS
+    return LinePart(text[start:end], skipped + start, continues or end < len(text))
 
 
 def main() -> None:
@@ -211,11 +278,14 @@ def _stop_match(*_: object) -> None:
     raise TimeoutError
 
 
-def _find_in_time(pattern: re.Pattern[str], lines: list[str]) -> Iterator[tuple[int, int]]:
+def _find_in_time(
+    pattern: re.Pattern[str], lines: list[str], skipped: int
+) -> Iterator[tuple[int, int]]:
     try:
         for start in range(0, len(lines), BATCH_LINES):
             signal.setitimer(signal.ITIMER_VIRTUAL, PROCESSOR_SECONDS)
-            for number, at in find_lines(pattern, lines[start : start + BATCH_LINES]):
+            first = 0 if start else skipped
+            for number, at in find_lines(pattern, lines[start : start + BATCH_LINES], first):
                 yield start + number, at
     finally:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)

@@ -153,7 +153,7 @@ async def _ask_ripgrep(program: str, place: str, search: Search) -> LineMatches 
 
 def _is_text_up_to(path: str, number: int) -> bool:
     """Return whether a file has no zero byte before the line `number` ends, nor near that."""
-    for data, is_binary in read_batches(path):
+    for data, is_binary, *_ in read_batches(path):
         number -= data.count(b"\n")
         if is_binary or number <= 0:
             return not is_binary

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from .protocol import is_inside_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from .pages import FilePage
     from .protocol import (
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         ListedPath,
         Search,
     )
+    from .scanner import LinePart
 
 
 class EnvironmentWrapper:
@@ -113,13 +114,13 @@ class ConfinedEnvironment(EnvironmentWrapper):
         return 0 if measure is None else await measure(real, root or own)
 
     async def read_lines(
-        self, path: str, numbers: Sequence[int], root: str | None = None
-    ) -> dict[int, str] | None:
+        self, path: str, starts: Mapping[int, int], root: str | None = None
+    ) -> dict[int, LinePart] | None:
         """Return lines of a file below one of the folders; None if nothing inside can."""
         real, own = await self._require_inside(path)
-        reader: Callable[..., Awaitable[dict[int, str] | None]] | None
+        reader: Callable[..., Awaitable[dict[int, LinePart] | None]] | None
         reader = getattr(self.inner, "read_lines", None)
-        return None if reader is None else await reader(real, numbers, root or own)
+        return None if reader is None else await reader(real, starts, root or own)
 
     async def write_file(self, path: str, data: bytes, root: str | None = None) -> None:
         """Write a file below one of the folders."""

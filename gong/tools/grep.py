@@ -19,7 +19,8 @@ from msgspec.structs import replace
 from tape.model.entries import Text
 
 from ..env.protocol import Search
-from ..env.scanner import split_text_lines
+from ..env.scanner import LinePart, split_text_lines
+from .command import SpillFile
 from .limits import (
     DEFAULT_SETTINGS,
     MAX_KEPT_BYTES,
@@ -27,10 +28,10 @@ from .limits import (
     NO_LINE_CAPS,
     OutputCaps,
     ToolSettings,
-    count_bytes,
+    encode_text,
     format_limit,
 )
-from .output_storage import FullOutput, keep_full_output
+from .output_storage import FullOutput, keep_full_file, keep_full_output
 from .paths import build_path_error, format_path, locate_path
 from .tool import AgentTool, ToolOutcome
 from .truncation import (
@@ -42,10 +43,9 @@ from .truncation import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Sequence
+    from collections.abc import AsyncIterator, Mapping, Sequence
 
     from ..env.protocol import ExecutionEnvironment, LineMatches
-    from .output_storage import TruncationContext
     from .tool import ToolContext
 
 
@@ -112,12 +112,12 @@ async def show_matches(
     if not matches.found:
         return ToolOutcome.from_text(binary or "No matches found", details)
     lines, is_shortened = list[str](), False
-    whole = _WholeLines(context.describe_output())
+    whole = _WholeLines(context)
     async for match in _read_matches(context.env, grep_result.folder, matches, manner.context):
-        cut = truncate_line(match.text, at=match.at)
+        cut = truncate_line(match.part.text, at=match.at)
         is_shortened = is_shortened or cut.truncated
         lines.append(f"{match.place}{cut.content}")
-        whole.add(f"{match.place}{match.text}")
+        whole.add(match)
     text = "\n".join(lines)
     limited = describe_limit_reached(search.limit, "matches", manner.limit_name)
     shortened = (
@@ -132,10 +132,12 @@ async def show_matches(
     )
     is_part = page.cut.truncated or is_shortened
     if matches.limited and (more := await _search_on(context.env, grep_result.place, search)):
-        is_part, whole = True, _WholeLines(context.describe_output())
+        whole.drop()
+        is_part, whole = True, _WholeLines(context)
         async for match in _read_matches(context.env, grep_result.folder, more, manner.context):
-            whole.add(f"{match.place}{match.text}")
+            whole.add(match)
     full = await whole.keep() if is_part else FullOutput()
+    whole.drop()
     details = replace(details, truncated=matches.limited or is_part)
     return ToolOutcome((Text(page.content),), details).add_full(full)
 
@@ -160,9 +162,15 @@ async def _search_on(env: ExecutionEnvironment, place: str, search: Search) -> L
 class _MatchedLine(NamedTuple):
     place: str
     """File and number, as the result names them."""
-    text: str
+    part: LinePart
     at: int
-    """Where the match begins, in characters from 0."""
+    """Where the match begins in it, in characters from 0."""
+
+    def format_whole(self) -> str:
+        """Return all that was read of the line, with marks where that is a part."""
+        before = "[truncated] ..." if self.part.start else ""
+        after = "... [truncated]" if self.part.has_more else ""
+        return f"{self.place}{before}{self.part.text}{after}"
 
 
 async def _read_matches(
@@ -174,57 +182,74 @@ async def _read_matches(
         by_path.setdefault(match.path, {})[match.line] = match.at
     for path, starts in by_path.items():
         content = await _read_lines_around(env, posixpath.join(folder, path), starts, context)
-        for number, line in content.items():
+        for number, part in content.items():
             sign = ":" if number in starts else "-"
             place = f"{format_path(path)}{sign}{number}{sign} "
-            yield _MatchedLine(place, line, starts.get(number, 0))
+            yield _MatchedLine(place, part, max(starts.get(number, 0) - part.start, 0))
 
 
 class _WholeLines:
-    """The lines that a result shows parts of, as far as they are kept; all of them are counted."""
+    """The lines that a result shows parts of: in memory up to a limit, then in a file."""
 
-    def __init__(self, about: TruncationContext) -> None:
-        self.size = -1
-        """Bytes of the lines with the line feeds between them."""
-        self._about = about
+    def __init__(self, context: ToolContext) -> None:
+        self._about = context.describe_output()
+        self._spill = SpillFile(context.env.temporary_directory)
         self._lines: list[str] = []
-        self._most = MAX_KEPT_BYTES if about.storage is None else MAX_STORED_BYTES
+        self._size = -1
+        """Bytes of the lines with the line feeds between them."""
 
-    def add(self, line: str) -> None:
-        """Add the next line; beyond the limit it is only counted."""
-        if self.size <= self._most:
+    def add(self, match: _MatchedLine) -> None:
+        """Add the next line; beyond all limits it is only counted."""
+        line = match.format_whole()
+        data = encode_text(line if self._size < 0 else f"\n{line}")
+        if self._size <= MAX_KEPT_BYTES:
             self._lines.append(line)
-        self.size += 1 + count_bytes(line)
+        if self._about.storage is not None and self._size + len(data) <= MAX_STORED_BYTES:
+            self._spill.take(data)
+        self._size += len(data) + (self._size < 0)
 
     async def keep(self) -> FullOutput:
         """Return what the result keeps of them."""
         text = "\n".join(self._lines)
-        if self.size > self._most:
-            return FullOutput(keep_full_text(text, size=self.size))
-        return await keep_full_output(text, self._about)
+        if self._size <= MAX_KEPT_BYTES:
+            return await keep_full_output(text, self._about)
+        if self._spill.total_bytes == self._size:
+            with suppress(Exception):  # if the storage fails, the beginning stays
+                if (file := self._spill.keep()) is not None:
+                    return await keep_full_file(file, text, self._size, self._about)
+        return FullOutput(keep_full_text(text, size=self._size))
+
+    def drop(self) -> None:
+        """Remove the file, where nothing keeps it."""
+        self._spill.drop()
 
 
 async def _read_lines_around(
-    env: ExecutionEnvironment, path: str, numbers: Iterable[int], context: int
-) -> dict[int, str]:
+    env: ExecutionEnvironment, path: str, starts: Mapping[int, int], context: int
+) -> dict[int, LinePart]:
     """Return lines and `context` around each, in order; a matched line that is gone is empty."""
-    numbers_around = {
-        near for number in numbers for near in range(max(1, number - context), number + context + 1)
+    around = {
+        near: starts.get(near, 0)
+        for number in starts
+        for near in range(max(1, number - context), number + context + 1)
     }
-    known_lines: dict[int, str] | None = None
+    known_lines: dict[int, LinePart] | None = None
     with suppress(OSError):  # it may be gone since it was searched
         if read := getattr(env, "read_lines", None):  # an environment of others may not have it
-            known_lines = await read(path, sorted(numbers_around))
+            known_lines = await read(path, around)
         if known_lines is None:
             content = split_text_lines(await env.read_file(path))
             known_lines = {
-                number: content[number - 1] for number in numbers_around if number <= len(content)
+                number: LinePart(content[number - 1]) for number in around if number <= len(content)
             }
-    lines = {**dict.fromkeys(numbers, ""), **(known_lines or {})}
-    return {
-        number: lines[number].encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-        for number in sorted(lines)
-    }
+    lines = {**dict.fromkeys(starts, LinePart("")), **(known_lines or {})}
+    return {number: _replace_bytes(lines[number]) for number in sorted(lines)}
+
+
+def _replace_bytes(part: LinePart) -> LinePart:
+    """Return a line with U+FFFD for bytes that are not UTF-8."""
+    text = part.text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    return part._replace(text=text)
 
 
 _MAX_BINARY_NAMES = 5

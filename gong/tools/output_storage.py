@@ -285,3 +285,22 @@ async def keep_full_output(
         size = count_bytes(text)
         return FullOutput(text if size <= FULL_BYTES else None, await storage.reference(path))
     return FullOutput(keep_full_text(text, rest))
+
+
+async def keep_full_file(
+    path: str, start: str, size: int, context: TruncationContext
+) -> FullOutput:
+    """Return a full output of `size` bytes that is in a file, for the storage of the context.
+
+    `start` is its beginning, at least MAX_KEPT_BYTES. Raises what the storage raises.
+    """
+    storage = context.storage
+    assert storage is not None
+    if hasattr(storage, "adopt"):
+        stored = await storage.adopt(path)
+    else:  # one of a host that takes texts only
+        data = await asyncio.to_thread(Path(path).read_bytes)
+        stored = await storage.save(data.decode("utf-8", "replace"), context)
+    if isinstance(storage, TapeStorage):
+        return FullOutput(None, await storage.reference(stored))
+    return FullOutput(keep_full_text(start, f"the rest is in {stored}", size), path=stored)

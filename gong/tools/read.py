@@ -31,7 +31,7 @@ from .limits import (
     format_limit,
     format_size,
 )
-from .output_storage import FullOutput, TapeStorage, keep_full_output
+from .output_storage import FullOutput, keep_full_file, keep_full_output
 from .paths import build_path_error, describe_os_error, locate_path, measure_oversize
 from .pictures import show_picture
 from .text_files import BOM, decode_text_file
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from ..env.pages import FilePage
-    from .output_storage import OutputStorage
     from .tool import ToolContext
 
     ReadPage = Callable[..., Awaitable[FilePage | None]]
@@ -284,16 +283,14 @@ async def keep_page(page: Page, text: str, path: str, context: ToolContext) -> F
         return await keep_full_output(text, context.describe_output(), rest)
     storage = context.describe_output().storage
     if storage is not None and page.size <= MAX_STORED_BYTES:
-        full = await _store_large_page(page, path, context, storage)
+        full = await _store_large_page(page, path, context)
         if full is not None:
             return full
     return FullOutput(keep_full_text(text, rest, page.size))
 
 
-async def _store_large_page(
-    page: Page, path: str, context: ToolContext, storage: OutputStorage
-) -> FullOutput | None:
-    """Give a page to a storage as a file, without holding it; None where that fails."""
+async def _store_large_page(page: Page, path: str, context: ToolContext) -> FullOutput | None:
+    """Give a page to the storage as a file, without holding it; None where that fails."""
     spill = SpillFile(context.env.temporary_directory)
 
     def take(piece: bytes) -> None:
@@ -306,11 +303,7 @@ async def _store_large_page(
         file = spill.keep()
         if again is None or again.page_digest != page.digest or file is None:
             return None
-        stored = await storage.adopt(file)
-        if isinstance(storage, TapeStorage):
-            return FullOutput(None, await storage.reference(stored))
-        rest = f"the rest is in {stored}"
-        return FullOutput(keep_full_text(page.text, rest, page.size), path=stored)
+        return await keep_full_file(file, page.text, page.size, context.describe_output())
     except Exception:  # noqa: BLE001 - whatever fails, the file has it all
         return None
     finally:

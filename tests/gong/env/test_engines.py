@@ -74,7 +74,7 @@ def plant(folder, files, rules, *, repository):
 
 
 def children():
-    command = ["ps", "--ppid", str(os.getpid()), "-o", "args="]
+    command = ["ps", "-ww", "--ppid", str(os.getpid()), "-o", "args="]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 

@@ -38,7 +38,8 @@ def test_a_file_in_pieces_has_the_lines_of_the_whole(tmp_path_factory, data, siz
             patch.setattr(scanner, name, size)
         batches = list(read_batches(str(path)))
         lines = [line for one in batches for line in scanner.split_lines(one.data)]
-        numbered = read_lines(str(path), range(1, len(lines) + 2))
+        starts = dict.fromkeys(range(1, len(lines) + 2), 0)
+        numbered = {number: part.text for number, part in read_lines(str(path), starts).items()}
         found = find_matches(batches, partial(find_lines, re.compile("e+d")), 100, b"need")
     whole = split_text_lines(data)
     if whole or not data:
@@ -49,6 +50,53 @@ def test_a_file_in_pieces_has_the_lines_of_the_whole(tmp_path_factory, data, siz
     else:
         assert numbered == {}
         assert found.is_binary or found.lines == []
+
+
+SMALL_SIZES = {
+    "LARGE_BYTES": 16,
+    "SAMPLE_BYTES": 8,
+    "PIECE_BYTES": 7,
+    "LINE_BYTES": 16,
+    "OVERLAP_BYTES": 9,
+    "SHOWN_CHARACTERS": 6,
+}
+
+
+@settings(max_examples=int(60 * BUDGET), deadline=None)
+@given(
+    st.lists(
+        st.sampled_from(["né😀d", "x", "yy", "é", "😀", "\n", "zzzzzzzzzzzz"]), max_size=40
+    ).map("".join),
+    st.sampled_from(["né😀d", "^x", "yy$"]),
+)
+def test_a_long_line_in_parts_has_the_matches_of_the_whole(tmp_path_factory, text, pattern):
+    path = tmp_path_factory.mktemp("work") / "a"
+    path.write_text(text)
+    expression = re.compile(pattern)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, size in SMALL_SIZES.items():
+            patch.setattr(scanner, name, size)
+        batches = list(read_batches(str(path)))
+        matches = find_matches(batches, partial(find_lines, expression), 100)
+        starts = dict(matches.lines)
+        parts = read_lines(str(path), starts)
+    lines = text.removesuffix("\n").split("\n")
+    whole = [
+        (number, match.start())
+        for number, line in enumerate(lines, 1)
+        if (match := expression.search(line))
+    ]
+    # the end of a part counts as that of the line
+    ends = [one for one in matches.lines if one[0] not in dict(whole)] if "$" in pattern else []
+    assert [one for one in matches.lines if one not in ends] == whole or "$" in pattern
+    assert {*dict(whole)} <= {*starts}
+    assert {*parts} == {*starts}
+    for number, part in parts.items():
+        line, end = lines[number - 1], part.start + len(part.text)
+        assert line[part.start : end] == part.text
+        assert part.start <= starts[number] <= end
+        assert part.has_more is (end < len(line))
+        assert len(part.text) <= 2 * SMALL_SIZES["SHOWN_CHARACTERS"]
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +118,7 @@ from gong.env.protocol import Search
 
 async def main():
     env = LocalEnvironment("/", {"PATH": "/nonexistent"})
-    search = Search(sys.argv[3])
+    search = Search(sys.argv[3], ignore_case="-i" in sys.argv)
     await env.grep(sys.argv[2], search)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     searching = asyncio.create_task(env.grep(sys.argv[1], search))
@@ -79,7 +127,8 @@ async def main():
         await asyncio.sleep(0.005)
         turns += 1
     (found,) = (await searching).found
-    assert (await env.read_lines(sys.argv[1], [found.line]))[found.line] == "the needle"
+    part = (await env.read_lines(sys.argv[1], {found.line: found.at}))[found.line]
+    assert part.text[found.at - part.start :] == "needle"
     who = max(resource.getrusage(one).ru_maxrss for one in (resource.RUSAGE_SELF, -1))
     print(found.line, turns, (who - before) // 1024)
 
@@ -100,6 +149,24 @@ def test_a_large_file_is_searched_in_little_memory(log, tmp_path, pattern):
     line, turns, megabytes = map(int, done.stdout.split())
     assert line == 20 * 190_001 + 1
     assert turns > 5
+    assert megabytes <= 60
+
+
+@pytest.mark.parametrize("pattern", ["needle", "n.*le$", "NEEDLE"])
+def test_a_line_of_many_megabytes_is_searched_in_little_memory(tmp_path, pattern):
+    """M099: the whole of it was held four times."""
+    (tmp_path / "a").write_text("the needle\n")
+    (tmp_path / "long").write_text("lorem ipsum dolor é " * 1_200_000 + "needle\n")
+    options = ("-i",) if pattern.isupper() else ()
+    files = (str(tmp_path / "long"), str(tmp_path / "a"))
+    done = subprocess.run(
+        [sys.executable, "-c", _MEASURED, *files, pattern, *options],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    line, _, megabytes = map(int, done.stdout.split())
+    assert line == 1
     assert megabytes <= 60
 
 
