@@ -65,11 +65,18 @@ class SecretsFound(TapeError):
 
 
 def plan_chunks(
-    tape: Tape, known: TapeCursor, replica: Replica | None, person: str, *, raw: bool
+    tape: Tape,
+    known: TapeCursor,
+    replica: Replica | None,
+    person: str,
+    *,
+    raw: bool,
+    is_synced: bool = False,
 ) -> Iterator[PlannedChunk]:
     """Yield the chunks that a remote lacks of a tape, which `replica` and `person` push.
 
-    `known` is what it has. Raises SecretsFound unless they may go too (`raw`), and Damaged.
+    `known` is what it has; `is_synced` says that a barrier synced all entries. Raises SecretsFound
+    unless secrets may go too (`raw`), and Damaged.
     """
     builder = _ChunkBuilder(tape, known, replica, person)
     refs = tape.refs()
@@ -77,7 +84,8 @@ def plan_chunks(
     phases = refs.phases()
     for phase in tape.phases.list_with_origin():
         if phase in phases or phase == ORIGIN:
-            for offset, run in _read_missing_runs(tape, phase, known.sizes.get(phase)):
+            there = known.sizes.get(phase)
+            for offset, run in _read_missing_runs(tape, phase, there, is_synced=is_synced):
                 if not raw:
                     _refuse_secrets(tape, run)
                 builder.add(phase, offset, run)
@@ -154,14 +162,17 @@ def _find_missing_lines(tape: Tape, refs: Refs, known: TapeCursor) -> list[tuple
     return [(parsed.h, line) for parsed, line in lines if parsed and parsed.h not in there]
 
 
-def _read_missing_runs(tape: Tape, phase: str, known: int | None) -> Iterator[tuple[int, bytes]]:
+def _read_missing_runs(
+    tape: Tape, phase: str, known: int | None, *, is_synced: bool
+) -> Iterator[tuple[int, bytes]]:
     """Yield offset and bytes of the whole, synced lines of a phase that the remote lacks."""
     with tape.phases.open(phase) as file:
         if file.size() == known:
             return
         end = file.tail().end
         if end > (known or 0):
-            tape.phases.sync(phase)
+            if not is_synced:
+                tape.phases.sync(phase)
             yield from file.read_runs(known or 0, end)
 
 

@@ -28,12 +28,11 @@ from .observer import WriteObserver
 from .push import Pusher
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from ..store.store import Store
     from ..store.tape import Tape
     from ..store.writer import Projection
-    from .missing import PlannedChunk
     from .remote import Remote
 
 _LOG_INTERVAL = 10.0
@@ -90,21 +89,25 @@ class Publisher(WriteObserver):
         if tape.id not in self._published:
             with Cursor.open(self._store.path, self._name, wait=_MAX_WAIT) as cursor:
                 self._published[tape.id] = cursor.read_tape(tape.id)
-        while (plan := next(self._plan(tape), None)) is not None:
-            create_blobs(self._remote, tape, plan.blobs)
-            if self._remote.create(make_chunk_key(tape.id, plan.known.seq), plan.data):
-                self._note_published(tape.id, plan.known)
-            else:
-                self._accept_chunk(tape, plan.known.seq)
-            if plan.redacts:
-                self._redacted.add(tape.id)
+        while not self._create_chunks(tape):
+            pass  # a push beside the writer brought a part of it
         self._is_failing = False
         is_due = self._logged_at is None or self._monotonic() - self._logged_at >= _LOG_INTERVAL
         if tape.id in self._unlogged and (is_due or tape.id not in self._growing):
             self._write_log()
 
-    def _plan(self, tape: Tape) -> Iterator[PlannedChunk]:
-        return plan_chunks(tape, self._published[tape.id], tape.replica(), "", raw=True)
+    def _create_chunks(self, tape: Tape) -> bool:
+        """Create what the remote lacks of a tape; return whether that was all of it."""
+        known, replica = self._published[tape.id], tape.replica()
+        for plan in plan_chunks(tape, known, replica, "", raw=True, is_synced=True):
+            if plan.redacts:
+                self._redacted.add(tape.id)
+            create_blobs(self._remote, tape, plan.blobs)
+            if not self._remote.create(make_chunk_key(tape.id, plan.known.seq), plan.data):
+                self._accept_chunk(tape, plan.known.seq)
+                return False
+            self._note_published(tape.id, plan.known)
+        return True
 
     def _note_published(self, tape: str, known: TapeCursor) -> None:
         self._published[tape] = self._unlogged[tape] = known
