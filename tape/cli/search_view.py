@@ -6,18 +6,20 @@ Nothing is imported that reads tapes, but where the index has to catch up with t
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING
 
 import click
 
 from ..clock import read_clock, render_time
 from ..index.search import search_caught_up
-from ..text import SHORT, shorten_to_width, show_controls
+from ..text import SHORT, measure_width, shorten_to_width, show_controls
 from .environment import find_store_home
 from .listing import AGENT_COLUMNS
 from .output import CountedCommand, CountType, as_json, format_examples
 from .tape_facts import choose_by_facts
 from .terminal import (
+    NARROW_COLUMNS,
     get_columns,
     print_json_text,
     print_lines,
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
 HIT_LIMIT = 20
 """How many entries are shown by default."""
 
-_TITLE_COLUMNS = 40
+_TITLE_COLUMNS, _MIN_TITLE_COLUMNS = 40, 6
 
 
 @click.command(
@@ -154,14 +156,25 @@ _OBJECT_KEYS = (
 )  # fmt: skip
 
 
+def _render_heading(hit: SearchMatch, wide: int | None) -> str:
+    """Return where a hit is, in a row of `wide` columns: the title gives way, then the time."""
+    place = f"{hit.tape[:SHORT]}@{hit.entry[:SHORT]}"
+    facts = [render_time(hit.time), shorten_to_width(hit.agent or "–", AGENT_COLUMNS), hit.type]
+    if wide is not None and wide < NARROW_COLUMNS:
+        del facts[0]
+    rest = "  ".join(["", *facts])
+    room = _TITLE_COLUMNS if wide is None else wide - len(place) - measure_width(rest) - 2
+    heading = f"{style_text(place, fg='yellow')}{rest}"
+    if hit.title and room >= _MIN_TITLE_COLUMNS:
+        heading += f"  {shorten_to_width(hit.title, min(room, _TITLE_COLUMNS))}"
+    return heading
+
+
 def _print_hits(hits: Sequence[SearchMatch]) -> None:
     """Print hits, each with an excerpt and its marks, and the prompt that led to it."""
     lines, wide = [], get_columns()
     for hit in hits:
-        place = style_text(f"{hit.tape[:SHORT]}@{hit.entry[:SHORT]}", fg="yellow")
-        title = f"  {shorten_to_width(hit.title, _TITLE_COLUMNS)}" if hit.title else ""
-        agent = shorten_to_width(hit.agent or "–", AGENT_COLUMNS)
-        lines.append(f"{place}  {render_time(hit.time)}  {agent}  {hit.type}{title}")
+        lines.append(_render_heading(hit, wide if sys.stdout.isatty() else None))
         text, at = "    ", 0
         for start, end in hit.marks:
             text += show_controls(hit.snippet[at:start])

@@ -8,7 +8,8 @@ import os
 import pytest
 
 from tape.index import reader
-from tests.tape.cli.conftest import line, words
+from tests.e2e.terminal import Terminal
+from tests.tape.cli.conftest import BIN, line, words
 
 TAPES = [("Login bug", "fix src/auth/login.py:42 now"), ("Other", "登录页面 \x1b[31m")]
 
@@ -34,6 +35,21 @@ def test_a_hit_is_shown_with_a_ref_that_leads_to_it(tape, said):
     shown = tape("show", place, "--json").json
     assert shown["time"].startswith(f"{day}T{time}")
     assert "login.py" in json.dumps(shown)
+
+
+@pytest.mark.parametrize("columns", [44, 80, 200])
+def test_the_heading_of_a_hit_fits_the_terminal(tape, said, columns):
+    """The title gives way, then the time."""
+    tape("rename", said[0], "A title that goes on " * 5)
+    command = [str(BIN), "search", "login.py"]
+    with Terminal(command, cwd=tape.work, env=tape.env, columns=columns) as terminal:
+        assert terminal.wait_for_end() == 0
+        heading = terminal.rows()[0].split("  ")
+    assert heading[0].startswith(said[0][:8])
+    assert heading[-3:-1] == ["tape", "user"]
+    assert heading[-1].startswith("A title")
+    assert heading[-1].rstrip().endswith("…")
+    assert len(heading) == (4 if columns < 60 else 5)
 
 
 def test_json_is_one_array_with_stable_keys(tape, said):
