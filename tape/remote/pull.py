@@ -13,7 +13,7 @@ import os
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..errors import Damaged, TapeError
+from ..errors import Damaged, RemoteUnavailable, TapeError
 from ..store.blobs import Blobs, find_blob_hashes
 from ..store.disk import Descriptor, write_bytes
 from ..store.phase import ENTRIES, Phases
@@ -35,6 +35,7 @@ from .objects import (
     parse_chunk_key,
     parse_log_key,
 )
+from .read_ahead import ReadAhead
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from .remote import Remote
 
 _SLICE = 32
-"""Blobs that are read at once."""
+"""Blobs that are read at once, and tapes of which the only new chunk is."""
 _LOG_SLICE = 1_000
 
 
@@ -107,9 +108,8 @@ def pull_tapes(
 ) -> Iterator[TapeOutcome]:
     """Bring what a remote has to this store, and yield what was done.
 
-    All tapes, or those whose ids begin with one of `prefixes`.
-
-    An error of one tape is part of its outcome; it is tried again by the next pull.
+    All tapes, or those whose ids begin with one of `prefixes`. An error of one tape is part of its
+    outcome; it is tried again by the next pull. RemoteUnavailable ends this one.
     """
     new = find_new_chunks(remote, cursor)
     with cursor.transaction():
@@ -118,9 +118,17 @@ def pull_tapes(
         cursor.save_log_number("read", new.log)
         cursor.save_log_number("end", max(new.log, cursor.read_log_number("end")))
     folders = TapeFolders(store)
-    for tape, seq in sorted(new.wanted.items()):
-        if prefixes is None or tape.startswith(prefixes):
-            yield pull_tape(store, remote, cursor, folders, tape, seq)
+    chosen = [
+        (tape, seq)
+        for tape, seq in sorted(new.wanted.items())
+        if prefixes is None or tape.startswith(prefixes)
+    ]
+    for start in range(0, len(chosen), _SLICE):
+        part = chosen[start : start + _SLICE]
+        single = [entry for entry in part if entry[1] == cursor.read_tape(entry[0]).seq + 1]
+        ahead = ReadAhead(remote, [make_chunk_key(*entry) for entry in single])
+        for tape, seq in part:
+            yield pull_tape(store, ahead, cursor, folders, tape, seq)
 
 
 def pull_tape(
@@ -132,6 +140,8 @@ def pull_tape(
         outcome, now = _unite_chunks(store, remote, known, tape, name, seq)
     except _TapeGone as gone:
         return _remove_tape(store, cursor, tape, name, seq, str(gone))
+    except RemoteUnavailable:
+        raise
     except TapeError as error:
         return TapeOutcome(tape, name or tape, False, None, str(error))
     if outcome.error is None:

@@ -237,3 +237,33 @@ def test_three_stores_come_to_the_same_after_random_steps(tmp_path, remote, seed
     states = [machine.describe() for machine in machines]
     assert states[0] == states[1] == states[2]
     assert acknowledged <= {*states[0][4]}
+
+
+def test_a_pull_ends_where_the_remote_is_away_and_continues_later(two, remote):
+    one, other = two
+    for number in range(3):
+        with one.store.create(making.beginning(str(number))) as tape:
+            making.write(tape, f"{number} {'x' * 70_000}")
+    one.push()
+    remote.left = 8
+    with pytest.raises(RemoteUnavailable):
+        other.pull()
+    remote.left = None
+    other.pull()
+    assert other.store.folders() == one.store.folders()
+
+
+def test_new_chunks_of_many_tapes_are_read_together(two, remote):
+    one, other = two
+    for number in range(40):
+        with one.store.create(making.beginning(str(number))) as tape:
+            making.write(tape, "hello")
+    one.push()
+    waits = []
+    read_many, remote.read_many = (
+        remote.read_many,
+        lambda keys: waits.append(len(keys)) or read_many(keys),
+    )
+    other.pull()
+    assert waits == [32, 9]
+    assert other.store.folders() == one.store.folders()
