@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from ..clock import read_clock
-from ..errors import Ambiguous, Busy, NotFound, RemoteUnavailable, UsageError
+from ..errors import Busy, RemoteUnavailable, UsageError
 from ..folders import locate_repository
 from ..index.library import list_tapes, read_stamps
-from ..remote.objects import TAPES_PREFIX, parse_chunk_key
 from ..remote.pull import pull_tapes
 from ..remote.push import Pusher, add_origins, select_changed
 from ..remote.registry import (
@@ -224,7 +223,7 @@ def _push_tapes(
 ) -> list[PushOutcome]:
     if not tapes:
         return []
-    pusher = _build_pusher(opened, stamps, raw=raw)
+    pusher = build_pusher(opened, stamps, raw=raw)
     outcomes: list[PushOutcome] = []
     with show_progress("pushed tape") as progress:
         for outcome in pusher.push(tapes):
@@ -233,7 +232,8 @@ def _push_tapes(
     return outcomes
 
 
-def _build_pusher(opened: OpenRemote, stamps: dict[str, str | None], *, raw: bool) -> Pusher:
+def build_pusher(opened: OpenRemote, stamps: dict[str, str | None], *, raw: bool) -> Pusher:
+    """Return what pushes to a remote in the name of who works here."""
     person = find_work_facts(None, os.environ).person or ""
     return Pusher(
         opened.library.store, opened.remote, opened.cursor, person=person, raw=raw, stamps=stamps
@@ -277,46 +277,6 @@ def _print_pushed(outcomes: Sequence[PushOutcome], name: str, changed: int) -> N
         print_lines([f"pushed {format_count(len(done), 'tape')} to {name}, {size}"])
     elif not changed or not outcomes:
         print_lines([f"nothing new for {name}"])
-
-
-@click.command(epilog=format_examples("tape unpush 3f2a --why 'pushed by mistake'"))
-@click.argument("tape", shell_complete=complete_ref)
-@click.option("--from", "name", metavar="NAME", help="The remote; by default the default one.")
-@click.option("--why", default="", help="The reason, which others see when they pull.")
-@add_confirmation_options
-@as_json
-@click.pass_obj
-def unpush(
-    options: GlobalOptions,
-    *,
-    tape: str,
-    name: str | None,
-    why: str,
-    yes: bool,
-    dry_run: bool,
-    as_json: bool,
-) -> int:
-    """Take a tape from a remote: its bytes leave it, and the tape here stays.
-
-    TAPE is its id, or the beginning of it; it need not be here any more. Who pulls then finds the
-    tape in the trash. It is never pushed there again: `tape fork --new` makes a tape that can be.
-    --json prints {tape, remote, done}.
-    """
-    how = Confirmation(yes, dry_run, as_json)
-    with open_named_remote(options, name) as opened:
-        keys = (parse_chunk_key(one.key) for one in opened.remote.list(f"{TAPES_PREFIX}{tape}"))
-        tapes = {entry.tape: None for entry in keys if entry is not None}
-        if not tapes:
-            raise NotFound(f"{opened.name} has no tape {tape!r}")
-        if len(tapes) > 1:
-            raise Ambiguous(tape, tuple(identity[:SHORT] for identity in tapes))
-        (identity,) = tapes
-        agreed = how.confirm_plan([f"tape {identity[:SHORT]} will leave {opened.known.url}"])
-        if agreed:
-            _build_pusher(opened, {}, raw=False).unpush(identity, why)
-    if as_json:
-        print_json({"tape": identity, "remote": opened.name, "done": agreed})
-    return 0 if agreed else how.report_refusal()
 
 
 @click.command(epilog=format_examples("tape pull", "tape pull 3f2a --from team"))

@@ -7,6 +7,7 @@
 | `b/<sha256>` | a blob; there before the chunk that names it |
 | `log/<n:012>` | what one push brought: chunks of which tapes |
 | `gone/<entry, blob or tape>/<id>` | what was redacted or removed |
+| `hold/<tape>/<n:04>` | whether a tape may be taken away: see `holds` |
 | `lease/<tape>/<branch>/<epoch:08>` | who moves a branch |
 
 A chunk is one zstd frame of a line of JSON, the head, and the bytes of its parts, one after the

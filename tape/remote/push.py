@@ -17,12 +17,15 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
+
 from ..clock import format_timestamp
 from ..errors import Busy, Damaged, NotFound, TapeError, UsageError
 from ..store.recorded_tape import TapeFolders
 from ..store.store import read_tape_identity
 from .cursor import TapeCursor
 from .erasure import erase_redacted, remove_tape
+from .holds import Hold, read_holds, set_hold
 from .missing import (
     SecretsFound,
     advance_cursor,
@@ -174,10 +177,23 @@ class Pusher:
         machine = "" if self._replica is None else self._replica.machine
         return {"time": now, "person": self._person, "machine": machine, "why": why}
 
+    def hold(self, tape: str, why: str = "", *, held: bool = True) -> None:
+        """Keep a tape from being taken from the remote, or no more."""
+        note = self._describe_erasure(why)
+        set_hold(self._remote, tape, msgspec.convert({**note, "held": held}, Hold))
+
     def unpush(self, tape: str, why: str = "") -> None:
-        """Take a tape from the remote; the one here stays. Raises NotFound, UsageError."""
+        """Take a tape from the remote; the one here stays.
+
+        Raises NotFound, and UsageError for one that is held, or was taken before.
+        """
         if tape in self._cursor.read_gone():
             raise UsageError(f"tape {tape[:8]} was taken from {self._remote.url} already")
+        if hold := read_holds(self._remote, tape).get(tape):
+            raise UsageError(
+                f"tape {tape[:8]} is held ({hold.why or 'without a reason'}): "
+                f"`tape hold {tape[:8]} --release` ends that"
+            )
         head = ChunkHead(
             seq=0,
             machine="" if self._replica is None else self._replica.machine,

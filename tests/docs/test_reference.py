@@ -50,6 +50,10 @@ UNRUN = {
     "tape push --all --dry-run": "the same",
     "tape push --since 7d": "the same",
     "tape unpush 3f2a --why 'pushed by mistake'": "the same",
+    "tape unpush --before 1y --why 'kept for a year' --dry-run": "the same",
+    "tape hold 3f2a --why 'an audit'": "the same",
+    "tape hold 3f2a --release": "the same",
+    "tape hold": "the same",
     "tape pull": "the same",
     "tape pull 3f2a --from team": "the same",
     "tape clone /mnt/team/tapes": "the same",
@@ -219,6 +223,7 @@ def test_damage_ends_with_4(name, store, demo):
 ASKED = {
     "push": ["3f2a", "--yes"],
     "unpush": ["3f2a", "--yes"],
+    "hold": ["3f2a"],
     "merge": ["3f2a:try-redis"],
     "log": ["3f2a", "--graph"],
     "search": ["login"],
@@ -243,7 +248,7 @@ SHAPES = [name for name in COMMANDS if promised(verb(name))]
 
 def prepare_remote(name):
     """Add a remote, with a tape to pull, for the commands that need one."""
-    if name not in ("remote", "push", "pull", "unpush"):
+    if name not in ("remote", "push", "pull", "unpush", "hold"):
         return
     Path("team").mkdir()
     if name == "pull":
@@ -252,7 +257,7 @@ def prepare_remote(name):
         run_command(["remote", "add", "team", "team", "--mode", "manual", *made])
         run_command(["push", "--all", "--yes", *made])
     run_command(["remote", "add", "team", "team", "--mode", "manual"])
-    if name == "unpush":
+    if name in ("unpush", "hold"):
         run_command(["push", "--all", "--yes"])
 
 

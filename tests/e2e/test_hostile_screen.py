@@ -53,6 +53,7 @@ CASES = {
         *("ID:b --into EVIL", "ID:b --pick EVIL", "ID:EVIL", "ID:main --into b", "ID:b --undo"),
         *("ID:b --summary EVIL --pick ID@good", "ID:b --json", "ID --undo --json"),
     ],
+    "tape hold": ["", "EVIL", "ID --why EVIL"],
     "tape hook": ["install --print", "install --print --for EVIL", "install --json", "run", "EVIL"],
     "tape files": [
         *("ID", "ID -p", "ID --json", "ID:main ID:b", "ID@good ID:b -p", "EVIL", "EVIL EVIL"),
@@ -76,7 +77,7 @@ CASES = {
     "tape remote status": ["", "EVIL"],
     "tape remote verify": ["", "EVIL --json"],
     "tape push": ["--all --yes", "EVIL", "--to EVIL", "--project EVIL"],
-    "tape unpush": ["EVIL", "ID --why EVIL"],
+    "tape unpush": ["EVIL", "ID --why EVIL", "--before EVIL"],
     "tape pull": ["", "EVIL", "--from EVIL"],
     "tape clone": ["EVIL", "EVIL --name EVIL"],
     "tape unite": ["EVIL", "EVIL EVIL", "EVIL --json"],

@@ -174,6 +174,30 @@ def test_a_pushed_tape_can_be_taken_back(tape, talk, team, tmp_path):
     assert "no tape 'feed'" in tape("unpush", "feed", code=3).err
 
 
+def test_a_rule_of_retention_leaves_held_tapes(tape, talk, team):
+    tape("fork", talk, "--new")
+    other = next(row["id"] for row in tape("ls", "--all", "--json").json if row["id"] != talk)
+    tape("push", "--all", "--yes")
+    assert tape("unpush", "--before", "1d").text == "nothing to take from team\n"
+    tape("hold", talk[:8], "--why", "an audit")
+    (held,) = tape("hold", "--json").json
+    assert (held["tape"], held["why"]) == (talk, "an audit")
+    assert f"tape {talk[:8]} is held (an audit)" in tape("unpush", talk, "--yes", code=2).err
+    later = ["--before", "2100-01-01", "--why", "kept for a while"]
+    ran = tape("unpush", *later, "--yes", "--json")
+    assert ran.json == [{"tape": other, "remote": "team", "done": True}]
+    assert tape("unpush", *later, "--yes").text == "nothing to take from team\n"
+    tape("hold", talk[:8], "--release")
+    assert tape("hold", "--json").json == []
+    assert tape("unpush", *later, "--dry-run").text.startswith(f"tape {talk[:8]} will leave file:")
+    tape("unpush", *later, "--yes")
+    assert [json.loads(path.read_bytes())["why"] for path in team.glob("gone/tape/*")] == [
+        "kept for a while"
+    ] * 2
+    assert len([*team.glob(f"hold/{talk}/*")]) == 2
+    assert "name a TAPE" in tape("unpush", "--yes", code=2).err
+
+
 def test_a_watch_pushes_what_is_written_and_the_rest_at_its_end(tape, talk, team):
     tape("push", "--all", "--yes")
     running = subprocess.Popen(
