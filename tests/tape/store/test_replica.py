@@ -6,7 +6,7 @@ import pytest
 
 from tape.check.finding import Counts
 from tape.check.verify import verify
-from tape.store.replica import MACHINE_NAME, read_replica
+from tape.store.replica import MACHINE_NAME, Replica, read_replica
 from tape.store.store import Store
 from tests.tape import making, reader
 
@@ -71,3 +71,13 @@ def test_a_torn_tail_of_another_copy_is_cut_and_reported(copied):
         file.write_bytes(good + b'{"id":"tor')
     assert len(continue_tape(copied, "two")) == 2
     assert file.read_bytes() == good
+
+
+def test_sixteen_copies_raise_the_number_of_a_phase_by_different_amounts():
+    copies = [Replica(f"{number:08x}", "laptop") for number in range(16)]
+    equal = [
+        tape
+        for tape in map(str, range(4_000))
+        if len({copy.choose_step(tape) for copy in copies}) < len(copies)
+    ]
+    assert equal == []
