@@ -55,6 +55,8 @@ IMPORTS = {
 }
 """Libraries that commands import inside functions: for each server what it imports beside the
 modules of the package of its name."""
+_OPTIONAL = ("tape.stores.", "tape.testing.", "tape.remote.s3", "tape.remote.postgres")
+"""Modules that need SDKs, which may be missing and which hardly a command uses."""
 _REQUEST = b"run"
 _HAS_FORKS = BUDGET == 1 and hasattr(os, "pidfd_open")
 COMMANDS = {
@@ -469,7 +471,7 @@ def _warm(server):
     """Import what commands need: importing a module of ours does nothing."""
     for package in ("tape", "gong") if server == "gong" else ("tape",):
         for found in walk_packages(import_module(package).__path__, f"{package}."):
-            if not found.name.startswith("tape.stores."):  # needs SDKs, and no command uses it
+            if not found.name.startswith(_OPTIONAL):
                 import_module(found.name)
     for library in IMPORTS[server]:
         import_module(library)
