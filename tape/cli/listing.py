@@ -144,7 +144,9 @@ def ls(
     else:
         is_shown, code = _list_after_catching_up(options, needed, choice, show)
     if not is_shown:
-        print_warning("no tape to list; `tape new` makes one")
+        agents = " or ".join(tapes.agents)
+        why = f" by {agents}; `tape stats --by agent` lists the agents" if agents else ""
+        print_warning(f"no tape to list{why or '; `tape new` makes one'}")
     return code
 
 

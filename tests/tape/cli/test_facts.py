@@ -134,6 +134,8 @@ def test_lists_search_and_sums_are_narrowed_by_agent(tape, sessions):
         assert agents("ls", *options) == meant
         assert agents("search", "hello", *options) == meant
         assert agents("stats", "--by", "agent", *options) == meant
+    told = tape("ls", "--agent", "cod").err
+    assert told == "tape: no tape to list by cod; `tape stats --by agent` lists the agents\n"
     for index in tape.store.glob("index.db*"):
         index.unlink()
     (tape.store / "index.db").mkdir()  # no index can be made: tapes are read
