@@ -26,6 +26,7 @@ SCHEMA = "https://agent-plugins.org/schemas/1.0.0/plugin.schema.json"
 STANDARD_FILE, CLAUDE_FILE = "plugin.json", ".claude-plugin/plugin.json"
 _NAME = re.compile(r"(?!\.*\Z)[a-z0-9.-]{1,64}")
 _CLAUDE_NAME = re.compile(r"(?!\.)[a-z0-9._-]{1,64}")
+_NOT_IN_NAMES = re.compile(r"[^a-z0-9._]+")
 _DOMAIN = re.compile(r"[a-z0-9-]+(?:\.[a-z0-9-]+)+")
 _TEXTS = ("version", "description", "homepage", "repository", "license")
 _AUTHOR_FIELDS = frozenset(("name", "email", "url"))
@@ -97,12 +98,15 @@ def parse_standard_manifest(fields: Mapping[str, Any], source: str) -> PluginMan
 
 def parse_claude_manifest(fields: Mapping[str, Any], source: str) -> PluginManifest:
     """Return a manifest of Claude Code. Raises ConfigurationError without a usable name."""
-    name = fields.get("name")
-    name = "-".join(name.lower().split()) if isinstance(name, str) else ""
+    text = fields.get("name")
+    text = name = "-".join(text.lower().split()) if isinstance(text, str) else ""
+    if not _CLAUDE_NAME.fullmatch(text):
+        name = _NOT_IN_NAMES.sub("-", text).strip("-._")  # npm's @owner/name, for example
     if not _CLAUDE_NAME.fullmatch(name):
         raise ConfigurationError(f"{source}: name is missing, or is not a name for a plugin")
-    warnings = tuple(f"{key} has no effect here" for key in _NOT_USED if fields.get(key))
-    return PluginManifest(name, "claude", fields, warnings)
+    warnings = [f"the name {text} is read as {name}"] if name != text else []
+    warnings += [f"{key} has no effect here" for key in _NOT_USED if fields.get(key)]
+    return PluginManifest(name, "claude", fields, tuple(warnings))
 
 
 def merge_entry(own: Mapping[str, Any], entry: Mapping[str, Any]) -> dict[str, Any]:

@@ -68,10 +68,11 @@ def read_places(places: Iterable[SkillPlace]) -> SkillSet:
                 skills.skills.append(skill)
                 continue
             skills.shadowed.append(skill)
-            if skill.plugin and winner.plugin:
+            if skill.plugin and winner.plugin and skill.source != winner.source:
                 both = f"/{winner.qualified_name}, /{skill.qualified_name} is the other"
                 skills.warnings.append(f"two plugins have a skill {skill.name}: it is {both}")
-            elif skill.source != "shipped" and not skill.plugin:  # found by PLUGIN:NAME
+            elif skill.source != "shipped" and (not skill.plugin or skill.source == winner.source):
+                # that of a plugin is found by PLUGIN:NAME, unless it has two of the name
                 skills.warnings.append(f"{skill.path} is shadowed: /{skill.name} is {winner.path}")
     return skills
 

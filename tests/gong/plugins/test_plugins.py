@@ -18,7 +18,12 @@ from gong.plugins.installed import (
     load_server_tables,
     open_plugin,
 )
-from gong.plugins.manifest import SCHEMA, encode_manifest, parse_standard_manifest
+from gong.plugins.manifest import (
+    SCHEMA,
+    encode_manifest,
+    parse_claude_manifest,
+    parse_standard_manifest,
+)
 from gong.skills.places import find_skills
 from gong.subagents.types import load_agent_types
 from tape.errors import NotFound
@@ -479,3 +484,16 @@ def test_a_written_command_never_leads_out_of_the_plugin(tmp_path, environ, mani
     with pytest.raises(ConfigurationError, match="leads out of"), fetch_plugin(str(root), environ):
         pass
     assert not (tmp_path / "x.md").exists()
+
+
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [("@torka/claude-workflows", "torka-claude-workflows"), ("../Up & down", "up-down")],
+)
+def test_a_name_that_is_none_for_a_folder_is_read_as_one(written, name):
+    """As published: a package's name with its owner."""
+    manifest = parse_claude_manifest({"name": written}, "plugin.json")
+    assert manifest.name == name
+    assert manifest.warnings[0].endswith(f" is read as {name}")
+    with pytest.raises(ConfigurationError, match="name is missing"):
+        parse_claude_manifest({"name": "/.."}, "plugin.json")

@@ -124,6 +124,16 @@ def test_skills_of_one_name_in_two_plugins_are_both_found_with_a_warning(root, h
     ]
 
 
+def test_a_skill_and_a_command_of_one_name_in_a_plugin_are_reported(root, home, environ):
+    plugin = home / ".config/gong/plugins/one"
+    put(plugin, ".claude-plugin/plugin.json", json.dumps({"name": "one"}))
+    skill = put(plugin, "skills/notes/SKILL.md")
+    command = put(plugin, "commands/notes.md", "Other")
+    skills = found(root, environ)
+    assert skills.find("one:notes").path == skill
+    assert skills.warnings == [f"{command} is shadowed: /notes is {skill}"]
+
+
 def test_a_file_that_links_lead_to_twice_is_one_skill(tmp_path, home, environ):
     put(home, ".agents/skills/x/SKILL.md")
     (home / ".claude").mkdir()
