@@ -1,7 +1,7 @@
 """The files and database rows in which other agents keep their sessions, found and read.
 
-Where they are, and which files belong together, is in `SESSION_FORMATS`. aider has many chats in
-one file, databases have many sessions: each of these is a `SessionFile` of its own.
+Where they are, and which files belong together, is in `SESSION_FORMATS`. Some files hold many
+sessions, as databases do: each of these is a `SessionFile` of its own.
 """
 
 from __future__ import annotations
@@ -11,16 +11,14 @@ import os
 import re
 import stat
 from functools import partial
-from hashlib import md5, sha256
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import NotFound, UsageError
-from ..formats.sessions import aider, kimi
 from ..formats.sessions.loading import detect_tool, load_reader
 from ..formats.sessions.registry import SESSION_FORMATS
-from ..formats.sessions.steps import decode_object, read_list, read_object, read_text
-from ..formats.wire import encode_json
+from ..formats.sessions.steps import decode_object
 from .databases import (
     find_database_tool,
     list_database_sessions,
@@ -47,6 +45,8 @@ _FOLDERS_ABOVE = {
 """Name of a file whose folder is named by the session → how many folders are in between."""
 _MAIN_FILES = tuple(name for name, (form, _) in _FIXED_NAMES.items() if form.is_folder)
 """Files of which the first one that is there stands for all in its folder and below it."""
+_OF_MANY = {form.many: tool for tool, form in SESSION_FORMATS.items() if form.many}
+"""Name of a file with many sessions → the agent."""
 _SUFFIXES = (".jsonl", ".json", ".jsonl.zst")
 _MAX_RESULT_BYTES = 64 << 20
 """Bytes of a file beside a session that are still read."""
@@ -92,7 +92,7 @@ def find_sessions_in(folder: Path) -> list[SessionFile]:
     files = {
         file
         for file in folder.rglob("*")
-        if file.name.endswith((*_SUFFIXES, aider.FILE))
+        if file.name.endswith((*_SUFFIXES, *_OF_MANY))
         or (file.suffix == ".db" and find_database_tool(file) is not None)
     }
     return [one for file in _keep_main_files(files) for one in list_sessions_in(file)]
@@ -115,9 +115,9 @@ def list_sessions_in(file: Path, tool: str | None = None) -> Iterator[SessionFil
 
     A database that is damaged or unknown is itself one: opening it says what is wrong.
     """
-    if file.name == aider.FILE:
-        chats = [aider.read_heading(line) for line in _read_text_lines(file)]
-        yield from (SessionFile(file, aider.TOOL, one) for one in chats if one is not None)
+    if (owner := _OF_MANY.get(file.name)) is not None:
+        names = load_reader(owner).list_sessions(_read_text_lines(file))
+        yield from (SessionFile(file, owner, name) for name in names)
         return
     agent = find_database_tool(file) if file.suffix == ".db" else None
     rows = None if agent is None else list_database_sessions(file, agent)
@@ -134,13 +134,14 @@ def open_session_file(source: SessionFile, tool: str | None = None) -> tuple[Sou
     `tool` is the agent that the caller names; without it, and where the content says otherwise,
     the content decides. Raises NotFound, UsageError where it is no session.
     """
-    if source.tool == aider.TOOL and source.row is not None:
-        lines = _read_aider_chat(source.path, source.row)
-        session = aider.read_session(lambda: lines, source.row)
-        return session, sha256(b"\n".join(lines)).hexdigest()
     if source.row is not None and source.tool is not None:
-        lines = read_database_session(source.path, source.tool, source.row)
-        session = load_reader(source.tool).read_session(lambda: lines, source.row)
+        reader = load_reader(source.tool)
+        if SESSION_FORMATS[source.tool].many:
+            text = _read_text_lines(source.path)
+            lines = [*reader.select_session(text, source.path.absolute(), source.row)]
+        else:
+            lines = read_database_session(source.path, source.tool, source.row)
+        session = reader.read_session(lambda: lines, source.row)
         return session, sha256(b"\n".join(lines)).hexdigest()
     read_lines = partial(_read_lines, source.path)
     agent = detect_tool(read_lines)
@@ -192,24 +193,9 @@ def _read_text_lines(path: Path) -> list[str]:
         return []
 
 
-def _read_aider_chat(path: Path, started: str) -> list[bytes]:
-    """Return one chat in a file of aider, as lines of the reader's own."""
-    place = path.absolute()
-    facts = {"cwd": str(place.parent), "started": started}
-    lines = [{"aider_session": aider.build_session_id(str(place), started), **facts}]
-    is_inside = False
-    for line in _read_text_lines(path):
-        heading = aider.read_heading(line)
-        if heading is not None:
-            is_inside = heading == started
-        elif is_inside:
-            lines.append({"line": line})
-    return [encode_json(one) for one in lines]
-
-
 def is_session_file(path: Path) -> bool:
     """Return whether a file is a session of another agent, and not a tape."""
-    if path.name == aider.FILE:
+    if path.name in _OF_MANY:
         return True
     with path.open("rb") as file:
         if file.read(len(_DATABASE)) == _DATABASE:
@@ -232,26 +218,16 @@ def _list_companions(path: Path) -> list[Path]:
 
 def _read_lines(path: Path) -> Iterable[bytes]:
     """Yield the lines of a file, without their newlines; a file of a JSON document is one line."""
-    if path.name == "context.jsonl":
-        yield describe_kimi_session(path)
+    if path.name in _FIXED_NAMES and (form := _FIXED_NAMES[path.name][0]).around:
+        folder = path.absolute().parent
+        paths = (Path(os.path.normpath(folder / name)) for name in form.around)
+        yield load_reader(form.tool).describe_session(folder, *map(_read_document, paths))
     for companion in _list_companions(path):
         if companion.suffix == ".json":
             yield companion.read_bytes().replace(b"\n", b" ")
         else:
             yield from _read_lines_of(companion)
     yield from _read_lines_of(path)
-
-
-def describe_kimi_session(path: Path) -> bytes:
-    """Return what Kimi's other files say of a session, as a line of the reader's own."""
-    folder = path.absolute().parent
-    state = _read_document(folder / "state.json")
-    known = _read_document(folder.parents[2] / "kimi.json") if len(folder.parents) > 2 else {}  # noqa: PLR2004
-    places = [read_text(read_object(one).get("path")) for one in read_list(known.get("work_dirs"))]
-    named = folder.parent.name.rpartition("_")[2]
-    place = next((one for one in places if md5(one.encode()).hexdigest() == named), None)  # noqa: S324 (Kimi's own name)
-    facts = {"id": folder.name, "work_dir": place, "title": state.get("custom_title")}
-    return encode_json({"role": kimi.SESSION_ROLE, **facts})
 
 
 def _read_document(path: Path) -> WireObject:

@@ -1,8 +1,8 @@
 """Chats of aider, `.aider.chat.history.md` in a project, → steps.
 
 One file holds the chats of a project, each below "# aider chat started at TIME".
-`tape/sessions/sources` gives one chat as lines: {"aider_session", "cwd", "started"}, then
-{"line"} for each line of its text. The file is prose: edits and commands are words in it.
+`select_session` gives one chat as lines: {"aider_session", "cwd", "started"}, then {"line"} for
+each line of its text. The file is prose: edits and commands are words in it.
 
     lines                         becomes
     ----------------------------  -------------------------------------------------------------
@@ -24,17 +24,18 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from ...model.entries import Assistant, Note, Text, Usage, User
+from ..wire import encode_json
 from .steps import NEWEST, SourceSession, SourceStep, decode_object, read_text, read_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
 
     from ...model.entries import Payload
     from ..wire import Put, WireObject
 
 TOOL = "aider"
 FORMAT = "aider-chat-history"
-FILE = ".aider.chat.history.md"
 _HEADING = re.compile(r"# aider chat started at (.+?)\s*$")
 _TOKENS = re.compile(r"Tokens: ([\d.,]+k?) sent,.*?([\d.,]+k?) received")
 _MODEL = re.compile(r"(?:Main model|Model|Models): (\S+)")
@@ -45,13 +46,24 @@ def is_session_line(value: WireObject) -> bool:
     return "aider_session" in value
 
 
-def read_heading(line: str) -> str | None:
-    """Return when a chat began, as its heading says; None for another line."""
-    match = _HEADING.match(line)
-    return match[1] if match else None
+def list_sessions(lines: Iterable[str]) -> list[str]:
+    """Return when each chat in a file began, as its heading says: that is its name there."""
+    return [match[1] for line in lines if (match := _HEADING.match(line))]
 
 
-def build_session_id(path: str, started: str) -> str:
+def select_session(lines: Iterable[str], path: Path, started: str) -> Iterator[bytes]:
+    """Yield the lines of one chat in the file at `path`, an absolute one."""
+    facts = {"cwd": str(path.parent), "started": started}
+    yield encode_json({"aider_session": _build_session_id(str(path), started), **facts})
+    is_inside = False
+    for line in lines:
+        if match := _HEADING.match(line):
+            is_inside = match[1] == started
+        elif is_inside:
+            yield encode_json({"line": line})
+
+
+def _build_session_id(path: str, started: str) -> str:
     """Return the id of a chat: aider has none."""
     return sha256(f"{path}\0{started}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
 

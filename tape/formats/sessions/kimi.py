@@ -23,6 +23,7 @@ tells what stands beside the files. Written after Kimi CLI 1.52.
 
 from __future__ import annotations
 
+from hashlib import md5
 from typing import TYPE_CHECKING
 
 from ...model.entries import (
@@ -51,15 +52,16 @@ from .steps import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
 
     from ...model.entries import Payload
     from ..wire import Put, WireObject
 
 TOOL = "kimi"
 FORMAT = "kimi-cli-context"
-SESSION_ROLE = "_session"
+_SESSION = "_session"
 _PROMPT = "_system_prompt"
-_SILENT = frozenset({"_usage", "_checkpoint", SESSION_ROLE})
+_SILENT = frozenset({"_usage", "_checkpoint", _SESSION})
 _RECORDS = _SILENT | {_PROMPT}
 _TALK = frozenset({"user", "assistant", "tool", "system"})
 _COMPACTED = "<system>Previous context has been compacted"
@@ -71,13 +73,28 @@ def is_session_line(value: WireObject) -> bool:
     return isinstance(role, str) and role in _RECORDS
 
 
+def describe_session(folder: Path, state: WireObject, settings: WireObject) -> bytes:
+    """Return what `state.json` and `kimi.json` say of the session in a folder, as a first line."""
+    rows = map(read_object, read_list(settings.get("work_dirs")))
+    places = [read_text(row.get("path")) for row in rows]
+    hashed = folder.parent.name.rpartition("_")[2]
+    place = next((one for one in places if _hash_place(one) == hashed), None)
+    facts = {"id": folder.name, "work_dir": place, "title": state.get("custom_title")}
+    return encode_json({"role": _SESSION, **facts})
+
+
+def _hash_place(place: str) -> str:
+    """Return the name that Kimi gives the folder of the sessions of a place."""
+    return md5(place.encode(), usedforsecurity=False).hexdigest()
+
+
 def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> SourceSession:
     """Return the session in a file; `name` is that of its folder."""
     facts: WireObject = {}
     for line in read_lines():
         facts = decode_object(line) or {}
         break
-    if facts.get("role") != SESSION_ROLE:
+    if facts.get("role") != _SESSION:
         facts = {}
 
     def read_steps(put: Put) -> Iterator[SourceStep]:

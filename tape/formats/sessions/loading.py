@@ -11,6 +11,7 @@ from .steps import decode_object
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
 
     from ..wire import WireObject
     from .database import SessionDatabase
@@ -25,13 +26,25 @@ _MAX_LINES = 25
 
 
 class SessionReader(Protocol):
-    """A module that reads the sessions of one agent."""
+    """A module that reads the sessions of one agent.
+
+    The last three are needed where its row has `around` or `many`.
+    """
 
     def is_session_line(self, value: WireObject) -> bool:
         """Return whether an object is a line (or the whole document) of a session."""
 
     def read_session(self, read_lines: ReadLines, name: str) -> SourceSession:
         """Return a session; `name` is the file's name without its ending."""
+
+    def describe_session(self, folder: Path, *documents: WireObject) -> bytes:
+        """Return the first line of a session in a folder, from the documents `around` it."""
+
+    def list_sessions(self, lines: Iterable[str]) -> list[str]:
+        """Return the names of the sessions in a file that holds `many`."""
+
+    def select_session(self, lines: Iterable[str], path: Path, name: str) -> Iterator[bytes]:
+        """Yield the lines of one of these; `path` is that of the file, an absolute one."""
 
 
 def load_reader(tool: str) -> SessionReader:

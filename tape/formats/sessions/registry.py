@@ -39,6 +39,12 @@ class SessionFormat(NamedTuple):
     """Patterns of files in that folder; with a fixed name the last `*` is the session's id."""
     beside: tuple[str, ...] = ()
     """Patterns of files beside one of a fixed name, read before it."""
+    around: tuple[str, ...] = ()
+    """JSON documents, as paths from the folder of a file of a fixed name: `describe_session` of the
+    reader makes a first line of them."""
+    many: str = ""
+    """Name of a file of text that holds many sessions, wherever it is: `list_sessions` and
+    `select_session` of the reader split it."""
     is_folder: bool = False
     """Whether a session is a folder: the first of `files` that is there stands for all below it."""
     extends: str = ""
@@ -187,6 +193,7 @@ _ROWS = (
         folders=("$KIMI_SHARE_DIR", "~/.kimi"),
         files=("sessions/*/*/context.jsonl",),
         beside=("context_[0-9]*.jsonl",),
+        around=("state.json", "../../../kimi.json"),
         branches="after a revert",
     ),
     SessionFormat(
@@ -210,6 +217,7 @@ _ROWS = (
         "aider",
         "aider",
         "aider",
+        many=".aider.chat.history.md",
         note="`.aider.chat.history.md` of a project, by its path: each chat is a session,"
         " edits are part of its text",
     ),
