@@ -61,7 +61,7 @@ _WAIT = 600.0
 @as_json
 @click.pass_context
 def remote(ctx: click.Context, as_json: bool) -> int:
-    """List the remotes of this store: name, default, address.
+    """List the remotes of this store: name, default, mode, address.
 
     A remote holds the bytes of tapes on another machine. --json prints an array of {name, url,
     default, raw, mode}.
@@ -97,7 +97,7 @@ def _list_remotes(options: GlobalOptions, *, is_json: bool) -> int:
         )
         return 0
     rows = [
-        (name, "default" if name == default else "", known.url)
+        (name, "default" if name == default else "", known.mode, known.url)
         for name, known in sorted(registry.remotes.items())
     ]
     print_lines(format_table(rows))
