@@ -5,7 +5,7 @@ that `tar --zstd -xf` unpacks it, and a reader decompresses only the frames it n
 
     frame, frame, …       the tar archive; each frame with its length and checksum
     skippable frame       8 bytes 5E 2A 4D 18 and its length, which other programs leave out:
-      the index           JSON: {"format":1,"frames":[…],"files":[…],"folders":[…]}
+      the index           a frame of JSON: {"format":1,"frames":[…],"files":[…],"folders":[…]}
       trailer, 28 bytes   16 bytes of the SHA-256 of the index, its length in 4, "TAPETZST"
 
 All lengths are little-endian. What the index says is in `PackedIndex`. Locks are not in the file.
@@ -113,12 +113,16 @@ class _FrameWriter:
             self._rest.clear()
 
     def _write_frame(self, data: bytes) -> None:
-        from zstandard import ZstdCompressor  # whoever archives nothing needs none
-
-        level = _SMALL_LEVEL if len(data) <= _SMALL_BYTES else _LEVEL
-        packed = ZstdCompressor(level=level, write_checksum=True).compress(data)
+        packed = _pack_bytes(data)
         write_bytes(self._fd, packed)
         self.frames.append(PackedFrame(len(packed), len(data), _compute_digest(packed)))
+
+
+def _pack_bytes(data: bytes) -> bytes:
+    from zstandard import ZstdCompressor  # whoever archives nothing needs none
+
+    level = _SMALL_LEVEL if len(data) <= _SMALL_BYTES else _LEVEL
+    return ZstdCompressor(level=level, write_checksum=True).compress(data)
 
 
 def _compute_digest(packed: bytes) -> str:
@@ -134,8 +138,10 @@ def pack_folder(tape: Folder, fd: int) -> None:
     files, folders = list[PackedMember](), list[str]()
     for path, about, folder in _walk_tape(tape):
         if S_ISDIR(about.st_mode):
-            folders.append(path)
-            writer.write(_build_tar_header(f"{tape.name}/{path}/", about))
+            with folder.sub(path.rpartition("/")[2]) as inner:
+                if not inner.names():  # tar makes those of files
+                    folders.append(path)
+                    writer.write(_build_tar_header(f"{tape.name}/{path}/", about))
             continue
         writer.write(_build_tar_header(f"{tape.name}/{path}", about))
         files.append(PackedMember(path, writer.size, about.st_size))
@@ -147,10 +153,8 @@ def pack_folder(tape: Folder, fd: int) -> None:
         writer.write(bytes(left + -about.st_size % _BLOCK))
     writer.write(bytes(2 * _BLOCK))
     writer.finish()
-    filled = {path.rpartition("/")[0] for path in (*folders, *(file.path for file in files))}
-    empty = tuple(path for path in folders if path not in filled)
-    index = PackedIndex(_FORMAT, tuple(writer.frames), tuple(files), empty)
-    data = msgspec.json.encode(index)
+    index = PackedIndex(_FORMAT, tuple(writer.frames), tuple(files), tuple(folders))
+    data = _pack_bytes(msgspec.json.encode(index))
     trailer = _TRAILER.pack(sha256(data).digest()[:16], len(data), _TRAILER_MAGIC)
     head = _SKIPPABLE.pack(_SKIPPABLE_MAGIC, len(data) + len(trailer))
     write_bytes(fd, head + data + trailer)
@@ -404,6 +408,8 @@ def _read_index(fd: int, file: str) -> PackedIndex:
 
 def _read_index_bytes(fd: int) -> tuple[bytes, int]:
     """Return the index, and where the frames before it end; raise ValueError, struct.error."""
+    from zstandard import ZstdDecompressor, ZstdError  # who reads a folder needs none
+
     size = os.fstat(fd).st_size
     end = os.pread(fd, _TRAILER.size, max(size - _TRAILER.size, 0))
     digest, length, magic = _TRAILER.unpack(end)
@@ -415,7 +421,10 @@ def _read_index_bytes(fd: int) -> tuple[bytes, int]:
     is_framed = head == _SKIPPABLE.pack(_SKIPPABLE_MAGIC, length + _TRAILER.size)
     if not is_framed or sha256(data).digest()[:16] != digest:
         raise ValueError("its index does not match its hash")
-    return data, start - _SKIPPABLE.size
+    with suppress(ZstdError):
+        plain = ZstdDecompressor().decompress(data, max_output_size=_MAX_INDEX)
+        return plain, start - _SKIPPABLE.size
+    raise ValueError("its index cannot be decompressed")
 
 
 def _check_index(index: PackedIndex, end: int) -> None:

@@ -24,6 +24,7 @@ from tape.check.finding import Counts
 from tape.check.verify import verify
 from tape.errors import Busy, TapeError
 from tape.index.library import open_store
+from tape.store.leftovers import open_blob_shelves
 from tape.store.maintenance.archive import pack_tape, unpack_tape
 from tape.store.packed import PACKED_SUFFIX
 from tests.faults.histories import small
@@ -93,7 +94,7 @@ def run_until(
 
 def kill_once(name: str, home: Path, identity: str, *, at: int = 0, after: float = 60) -> int:
     """Run a command, killed before a call or after some seconds; return the number of calls."""
-    calls = CONTEXT.Value("i", 0)
+    calls = CONTEXT.RawValue("i", 0)  # one with a lock could be killed while it holds that
     process = CONTEXT.Process(target=run_until, args=(COMMANDS[name], home, identity, at, calls))
     process.start()
     process.join(after)
@@ -111,8 +112,11 @@ def read_lines(home: Path, identity: str) -> list[bytes]:
 
 def list_blobs(home: Path, identity: str) -> set[str]:
     with open_store(home, index=False) as (store, _), store.open(identity) as tape:
-        shelves = tape.folder.sub("blobs")
-        return {digest for name in shelves.names() for digest in shelves.sub(name).names()}
+        digests = set[str]()
+        for shelf in open_blob_shelves(tape.folder):
+            with shelf:
+                digests.update(shelf.names())
+        return digests
 
 
 def judge(name: str, home: Path, identity: str, before: list[bytes], blobs: set[str]) -> bool:

@@ -41,7 +41,7 @@ def _read_index(data: bytes) -> tuple[dict[str, Any], int]:
     head = data[start - _HEAD : start]
     assert head[:4] == _MAGIC.to_bytes(4, "little")
     assert int.from_bytes(head[4:], "little") == size + _TRAILER
-    index = json.loads(text)
+    index = json.loads(ZstdDecompressor().decompress(text))
     assert index["format"] == 1
     return index, start - _HEAD
 
