@@ -6,17 +6,16 @@ command had been done, and how often it had not.
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import random
 import shutil
-import signal
 import sys
 import tempfile
 import time
 from collections import Counter
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -28,18 +27,14 @@ from tape.store.leftovers import open_blob_shelves
 from tape.store.maintenance.archive import pack_tape, unpack_tape
 from tape.store.packed import PACKED_SUFFIX
 from tests.faults.histories import small
+from tests.faults.kills import CONTEXT, kill_at_random, measure
 from tests.tape import making
 from tests.tape.making import BUDGET
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 pytestmark = pytest.mark.slow
 
 KILLS = {"archive": 300 * BUDGET, "unarchive": 150 * BUDGET, "append": 150 * BUDGET}
 SECRET = "what the first write says"
-_EVENTS = {"open", "os.rename", "os.mkdir", "os.rmdir", "os.remove", "os.utime", "os.scandir"}
-"""Calls before which a kill is tried: those that Python tells of."""
 
 
 def archive(home: Path, identity: str) -> None:
@@ -72,36 +67,6 @@ def build(home: Path, name: str) -> str:
         assert index is not None
         index.rows(None, 0)
     return made.tape
-
-
-CONTEXT = multiprocessing.get_context("fork")
-
-
-def run_until(
-    command: Callable[[Path, str], None], home: Path, identity: str, at: int, calls: Any
-) -> None:
-    """Run a command in this process, which kills itself before its call number `at`."""
-
-    def hook(event: str, _: object) -> None:
-        if event in _EVENTS:
-            calls.value += 1
-            if calls.value == at:
-                os.kill(os.getpid(), signal.SIGKILL)
-
-    sys.addaudithook(hook)
-    command(home, identity)
-
-
-def kill_once(name: str, home: Path, identity: str, *, at: int = 0, after: float = 60) -> int:
-    """Run a command, killed before a call or after some seconds; return the number of calls."""
-    calls = CONTEXT.RawValue("i", 0)  # one with a lock could be killed while it holds that
-    process = CONTEXT.Process(target=run_until, args=(COMMANDS[name], home, identity, at, calls))
-    process.start()
-    process.join(after)
-    process.kill()
-    process.join()
-    assert process.exitcode in (0, -signal.SIGKILL), process.exitcode
-    return int(calls.value)
 
 
 def read_lines(home: Path, identity: str) -> list[bytes]:
@@ -148,17 +113,12 @@ def kill_many(name: str, top: Path, count: int, seed: int) -> Counter[bool]:
     identity = build(top / "first", name)
     before, blobs = read_lines(top / "first", identity), list_blobs(top / "first", identity)
     shutil.copytree(top / "first", top / "timed")
-    begin = time.monotonic()
-    calls = kill_once(name, top / "timed", identity)
-    whole = time.monotonic() - begin
+    whole = measure(partial(COMMANDS[name], top / "timed", identity))
     done: Counter[bool] = Counter()
     for number in range(count):
         home = top / f"{number}"
         shutil.copytree(top / "first", home)
-        if number % 2:
-            kill_once(name, home, identity, at=choose.randint(1, calls))
-        else:
-            kill_once(name, home, identity, after=choose.uniform(0, whole))
+        kill_at_random(partial(COMMANDS[name], home, identity), whole, choose)
         done[judge(name, home, identity, before, blobs)] += 1
         shutil.rmtree(home)
     return done
