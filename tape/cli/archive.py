@@ -105,7 +105,7 @@ def archive(
     before = parse_moment(older, read_clock()) if older else ""
     with open_library(options) as opened:
         folders = _find_folders(options, refs) if refs else _find_older(opened, before)
-        return _change_forms(opened.store, folders, _ARCHIVE, dry_run=dry_run, as_json=as_json)
+        return _change_forms(opened, folders, _ARCHIVE, dry_run=dry_run, as_json=as_json)
 
 
 @click.command(epilog=format_examples("tape unarchive 3f2a", "tape unarchive --all"))
@@ -125,7 +125,7 @@ def unarchive(
         raise UsageError("name the tapes, or say --all")
     with open_library(options) as opened:
         folders = _find_folders(options, refs) if refs else _find_archived(opened)
-        return _change_forms(opened.store, folders, _FOLDER, dry_run=dry_run, as_json=as_json)
+        return _change_forms(opened, folders, _FOLDER, dry_run=dry_run, as_json=as_json)
 
 
 def _find_folders(options: GlobalOptions, refs: Sequence[str]) -> list[str]:
@@ -153,10 +153,10 @@ def _find_archived(opened: Library) -> list[str]:
 
 
 def _change_forms(
-    store: Store, folders: Sequence[str], form: _Form, *, dry_run: bool, as_json: bool
+    opened: Library, folders: Sequence[str], form: _Form, *, dry_run: bool, as_json: bool
 ) -> int:
     """Give tapes a form, one after the other, and say so; return the exit code."""
-    report, code = FormReport([], [], not dry_run), 0
+    report, code, store = FormReport([], [], not dry_run), 0, opened.store
     with show_progress("tape") as tell:
         for at, folder in enumerate(folders):
             tell(at, len(folders))
@@ -173,6 +173,7 @@ def _change_forms(
                 report.tapes.append(changed)
                 if not as_json:
                     print_lines([_describe_change(changed, form)])
+    list_tapes(*opened, limit=0)  # the index reads those that changed
     if as_json:
         print_json(report)
     elif len(folders) != 1:

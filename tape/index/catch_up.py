@@ -156,10 +156,10 @@ class CatchUp:
             return mtime
         if change.comes:
             where = tables.select_location(db, change.tape)
-            if where is None or not where.folder:
-                tables.insert_arrival(db, change.tape, change.folder)
-            elif where.folder != change.folder:  # a copy
+            if where is not None and where.folder not in ("", change.folder):  # a copy
                 return None
+            # Where it is known there, it was archived or unpacked: it is read once more.
+            tables.insert_arrival(db, change.tape, change.folder)
         elif change.tape:
             from .ingest import delete_tapes
 

@@ -50,7 +50,7 @@ def pack_tape(store: Store, tape: Tape) -> ArchivedTape:
         return ArchivedTape(False, size, size)
     if folder.has(MARK_NAME):
         resume_redaction(tape)
-    with tape.notify_projection(), ExitStack() as held:
+    with ExitStack() as held:
         held.enter_context(tape.hold_all_locks())
         held.enter_context(hold_lock_in(folder, "refs"))
         if folder.has(MARK_NAME):
@@ -130,8 +130,7 @@ def unpack_tape(store: Store, tape: Tape) -> ArchivedTape:
     if not folder.is_archived:
         folder.require_folder()  # removes the file that a kill left beside it
         return ArchivedTape(False, before, before)
-    with tape.notify_projection():
-        folder.require_folder()
+    folder.require_folder()
     return ArchivedTape(True, before, measure_tape(store, tape))
 
 
