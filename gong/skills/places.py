@@ -24,7 +24,7 @@ from ..trust import read_project
 from .skill import Skill, SkillSet, read_skill
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from .skill import SkillTrust
 
@@ -60,6 +60,7 @@ def find_skills(
 def read_places(places: Iterable[SkillPlace]) -> SkillSet:
     """Return the skills of places, the nearest first."""
     skills, names = SkillSet(), dict[str, Skill]()
+    twice: dict[tuple[str, str], list[str]] = {}
     seen: set[Path] = set()
     for place in places:
         for skill in _read_place(place, seen, skills.warnings):
@@ -69,12 +70,25 @@ def read_places(places: Iterable[SkillPlace]) -> SkillSet:
                 continue
             skills.shadowed.append(skill)
             if skill.plugin and winner.plugin and skill.source != winner.source:
-                both = f"/{winner.qualified_name}, /{skill.qualified_name} is the other"
-                skills.warnings.append(f"two plugins have a skill {skill.name}: it is {both}")
-            elif skill.source != "shipped" and (not skill.plugin or skill.source == winner.source):
-                # that of a plugin is found by PLUGIN:NAME, unless it has two of the name
+                twice.setdefault((winner.source, skill.source), []).append(skill.name)
+            elif skill.source != "shipped" and not skill.plugin:  # found by PLUGIN:NAME
                 skills.warnings.append(f"{skill.path} is shadowed: /{skill.name} is {winner.path}")
+    skills.warnings += [_describe_twice(*pair, same) for pair, same in twice.items()]
     return skills
+
+
+_MAX_NAMES = 5
+
+
+def _describe_twice(first: str, second: str, same: Sequence[str]) -> str:
+    """Return a line about skills that two plugins, given as sources, both have."""
+    winner, other = (source.partition(":")[2] for source in (first, second))
+    more = f" and {len(same) - _MAX_NAMES} more" if len(same) > _MAX_NAMES else ""
+    names = f"{', '.join(same[:_MAX_NAMES])}{more}"
+    return (
+        f"the plugins {winner} and {other} both have the skills {names}: "
+        f"/{same[0]} is {winner}:{same[0]}, the other one is /{other}:{same[0]}"
+    )
 
 
 def list_project_places(folder: str, environ: Mapping[str, str]) -> Iterator[SkillPlace]:
