@@ -40,6 +40,9 @@ for number, handler in {
         signal.signal(number, handler)
 
 
+# How wide a table is where there is no terminal: workers inherit it from the run's own terminal.
+os.environ.pop("COLUMNS", None)
+
 MEMORY = "/dev/shm"
 """A file system in memory, where Linux has one."""
 NEEDED_BYTES = 2 << 30
