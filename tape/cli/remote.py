@@ -225,7 +225,8 @@ def verify(options: GlobalOptions, name: str | None, repair: bool, as_json: bool
         print_json({**counts._asdict(), "findings": rows})
     else:
         size = f"{format_count(counts.chunks, 'chunk')}, {format_size(counts.bytes)}"
-        print_lines([f"{opened.name}: {format_count(counts.tapes, 'tape')}, {size}"])
+        end = "" if findings else ": all good"
+        print_lines([f"{opened.name}: {format_count(counts.tapes, 'tape')}, {size}{end}"])
         for finding, is_repaired in findings:
             how = " (repaired)" if is_repaired else ""
             how = " (--repair ends it)" if finding.repair and not is_repaired else how

@@ -22,7 +22,7 @@ from tests.tape.remote.machines import CountedRemote, Machine
 from tests.tape.remote.servers import KEYS, make_bucket
 from tests.tape.unite.test_tapes import STEPS
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(3_600)]
 
 PUSHERS, ROUNDS = 16, int(os.environ.get("TAPE_ROUNDS", "10" if BUDGET == 1 else "300"))
 DAY = 24 * 3600 * 1_000_000
