@@ -108,7 +108,7 @@ async def show_matches(
         len(matches.found),
         truncated=matches.limited,
     )
-    binary = _describe_binary_files(matches.binary)
+    binary = describe_binary_files(matches.binary)
     if not matches.found:
         return ToolOutcome.from_text(binary or "No matches found", details)
     lines, is_shortened = list[str](), False
@@ -255,7 +255,7 @@ def _replace_bytes(part: LinePart) -> LinePart:
 _MAX_BINARY_NAMES = 5
 
 
-def _describe_binary_files(paths: Sequence[str]) -> str:
+def describe_binary_files(paths: Sequence[str]) -> str:
     """Return which binary files match, "" if none does."""
     if not paths:
         return ""

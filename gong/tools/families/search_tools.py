@@ -19,6 +19,7 @@ from ..grep import (
     GrepMatches,
     MatchDisplay,
     SearchDetails,
+    describe_binary_files,
     search_path,
     show_matches,
 )
@@ -120,9 +121,13 @@ async def _show_matching_files(
     if matches.limited:
         seen = len(matches.found)
         notices.append(f"Stopped after {seen} matches: there may be more. Refine pattern")
+    is_part = bool(notices)
+    if matches.binary:
+        notices.append(describe_binary_files(matches.binary))
     page = cut_with_notices("\n".join(every[:limit]), _to_caps(limits), notices)
     details = SearchDetails(
-        arguments.pattern, len(counts), len(matches.found), truncated=page.noted
+        *(arguments.pattern, len(counts), len(matches.found)),
+        truncated=is_part or page.cut.truncated,
     )
     if page.cut.output_lines == len(every):
         return ToolOutcome((Text(page.content),), details)

@@ -214,6 +214,16 @@ async def test_grep_search_shows_100_matches_by_default(face, folder):
     assert notice == "[100 matches limit reached. Use max_results=200 for more, or refine pattern]"
 
 
+@pytest.mark.parametrize(("mode", "line"), [("files_with_matches", "a"), ("count", "a:1")])
+async def test_grep_search_names_binary_files_beside_others(use_face, folder, mode, line):
+    """M104"""
+    (folder / "a").write_text("x\n")
+    (folder / "b").write_bytes(b"\0x\n")
+    result = await use_face("grep_search", pattern="x", output_mode=mode)
+    assert join_texts(result.content) == f"{line}\n\n[1 binary file matches: b]"
+    assert not result.details.truncated
+
+
 async def test_grep_search_counts_beyond_what_it_shows(face, folder):
     """M104"""
     (folder / "a").write_text("x\n" * 9999)
