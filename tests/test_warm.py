@@ -48,6 +48,18 @@ def test_a_command_that_runs_too_long_is_killed(tmp_path):
         )
 
 
+def test_forks_can_be_switched_off(tmp_path):
+    code = "from tests import warm; print(warm._may_be_forked([f'{warm.BIN}/tape'], warm.LOCALE))"
+    answers = [
+        subprocess.check_output(
+            [sys.executable, "-c", code], cwd=warm.ROOT, env={**os.environ, **more}
+        )
+        for more in ({"TEST_WARM": "0"}, {"TEST_WARM": "1"})
+    ]
+    has_forks = warm.BUDGET == 1 and hasattr(os, "pidfd_open")
+    assert answers == [b"False\n", f"{has_forks}\n".encode()]
+
+
 def test_a_suite_under_nohup_starts_programs_that_signals_end():
     """`nohup` and the `&` of a shell ignore them, and what is ignored is inherited."""
     code = "import os, tests.conftest; os.execvp('sh', ['sh', '-c', 'kill -HUP $$; echo alive'])"

@@ -2,8 +2,8 @@
 
 A server reads and starts nothing else; each command gets streams, a folder, an environment and
 arguments of its own, and ends as the real one does. Where a variable decides how Python itself
-starts, on systems without `pidfd_open`, and with `TEST_BUDGET`, every command is started for
-itself. Tests of start-up, of memory and of signals start theirs themselves.
+starts, on systems without `pidfd_open`, with `TEST_WARM=0` and with `TEST_BUDGET=2`, every command
+is started for itself. Tests of start-up, of memory and of signals start theirs themselves.
 
 A fork copies the table of all pages of its server, so there are two: one that has imported `tape`
 alone, whose forks take a third of the time, and one for everything else.
@@ -58,7 +58,7 @@ modules of the package of its name."""
 _OPTIONAL = ("tape.stores.", "tape.testing.", "tape.remote.s3", "tape.remote.postgres")
 """Modules that need SDKs, which may be missing and which hardly a command uses."""
 _REQUEST = b"run"
-_HAS_FORKS = BUDGET == 1 and hasattr(os, "pidfd_open")
+_HAS_FORKS = os.environ.get("TEST_WARM") != "0" and BUDGET == 1 and hasattr(os, "pidfd_open")
 COMMANDS = {
     "tape": "tape.cli",
     "gong": "gong.cli",
