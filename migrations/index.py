@@ -289,6 +289,28 @@ def m012_sums(db: Database) -> None:
     db.execute("CREATE INDEX phases_origin ON phases (tape) WHERE name = '0000-origin'")
 
 
+@steps()
+def m013_ranges(db: Database) -> None:
+    """Keep where the rows of each phase are, so that those of one tape are found among many.
+
+    Rows of other phases may be in between. Later steps that have everything read again empty
+    `ranges`, too. The sums of a day stand together, so that they are added up without sorting.
+    """
+    names = ("phase", "first", "last", "first_file", "last_file")
+    columns = ", ".join(f"{name} INTEGER NOT NULL" for name in names)
+    db.execute(f"CREATE TABLE ranges ({columns}, PRIMARY KEY (phase, first)) STRICT, WITHOUT ROWID")
+    db.execute(
+        "INSERT INTO ranges SELECT phase, min(key), max(key), coalesce(min(f.rowid), 1), "
+        "coalesce(max(f.rowid), 0) FROM entries LEFT JOIN files f ON f.entry = key GROUP BY phase"
+    )
+    (made,) = db.execute("SELECT sql FROM sqlite_schema WHERE name = 'sums'").fetchone()
+    db.execute("ALTER TABLE sums RENAME TO sums_of_phases")
+    db.execute(made.replace("(phase, day, caller)", "(day, caller, phase)"))
+    db.execute("INSERT INTO sums SELECT * FROM sums_of_phases")
+    db.execute("DROP TABLE sums_of_phases")
+    db.execute("CREATE INDEX sums_phase ON sums (phase)")
+
+
 def _make_facts(db: Database) -> None:
     """Create the tables of usage, tool calls and files."""
     db.table("usage").create(

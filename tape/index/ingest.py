@@ -242,10 +242,38 @@ def insert_run(
             (whose, run.phase, *values),
         ).lastrowid
     assert key is not None
-    first, last = _insert_lines(db, run.lines, key)
-    if run.phase != ORIGIN:  # what was copied counts where it was written
-        add_sums(db, key, first, last)
+    if run.lines:
+        rows = _insert_lines(db, run.lines, key)
+        _note_range(db, key, rows)
+        if run.phase != ORIGIN:  # what was copied counts where it was written
+            add_sums(db, key, rows.first, rows.last)
     return True
+
+
+class _RowRange(NamedTuple):
+    """Keys of entries, and of rows of `files`: from the first to the last one of a run."""
+
+    first: int
+    last: int
+    first_file: int
+    last_file: int
+    """Less than the first one where there are none."""
+
+
+_NEAR_ROWS = 10_000
+"""How many rows of others may stand between two runs of a phase that are one range."""
+
+
+def _note_range(db: Connection, phase: int, rows: _RowRange) -> None:
+    """Take note of where rows of a phase are: behind those that are near, or apart from them."""
+    db.execute(
+        "INSERT INTO ranges VALUES (?1, coalesce((SELECT first FROM ranges WHERE phase = ?1 "
+        f"AND last BETWEEN ?2 - {_NEAR_ROWS} AND ?2 ORDER BY first DESC LIMIT 1), ?2), "
+        "?3, ?4, ?5) ON CONFLICT DO UPDATE SET last = max(last, ?3), "
+        "first_file = CASE WHEN first_file > last_file THEN ?4 ELSE min(first_file, ?4) END, "
+        "last_file = max(last_file, ?5)",
+        (phase, *rows),
+    )
 
 
 def _has_indexed_data(db: Connection, tape: str, entry: str) -> bool:
@@ -261,8 +289,8 @@ def _has_indexed_data(db: Connection, tape: str, entry: str) -> bool:
     return rows.fetchone() is not None
 
 
-def _insert_lines(db: Connection, lines: Sequence[IndexedLine], phase: int) -> tuple[int, int]:
-    """Insert lines, and return the first and the last of their keys."""
+def _insert_lines(db: Connection, lines: Sequence[IndexedLine], phase: int) -> _RowRange:
+    """Insert lines, and return where their rows are."""
     (highest,) = db.execute(
         "SELECT max((SELECT coalesce(max(key), 0) FROM entries), "
         "(SELECT coalesce(max(key), 0) FROM removed))"
@@ -310,12 +338,16 @@ def _insert_lines(db: Connection, lines: Sequence[IndexedLine], phase: int) -> t
         "INSERT INTO calls VALUES (?, ?, ?, ?)",
         [(key, *line.told.done) for key, line in keyed if line.told.done],
     )
-    _insert_files(db, keyed, phase)
-    return highest + 1, highest + len(keyed)
+    return _RowRange(highest + 1, highest + len(keyed), *_insert_files(db, keyed, phase))
 
 
-def _insert_files(db: Connection, keyed: Iterable[tuple[int, IndexedLine]], phase: int) -> None:
-    """Insert the files that calls are about: what a result says of one replaces what was asked."""
+def _insert_files(
+    db: Connection, keyed: Iterable[tuple[int, IndexedLine]], phase: int
+) -> tuple[int, int]:
+    """Insert the files that calls are about: what a result says of one replaces what was asked.
+
+    Returns the first and the last of their rows.
+    """
     rows: dict[tuple[int, str, str, str], None] = {}
     earlier: dict[tuple[str, str], list[tuple[int, str, str, str]]] = {}
     changed: set[tuple[str, str]] = set()
@@ -334,7 +366,9 @@ def _insert_files(db: Connection, keyed: Iterable[tuple[int, IndexedLine]], phas
         "AND (SELECT phase FROM entries WHERE key = files.entry) = ?",
         [(*row, phase) for row in changed],
     )
+    (before,) = db.execute("SELECT coalesce(max(rowid), 0) FROM files").fetchone()
     db.executemany("INSERT INTO files VALUES (?, ?, ?, ?)", [*rows])
+    return before + 1, before + len(rows)
 
 
 def _reset_tape(db: Connection, tape: str) -> None:
@@ -345,16 +379,28 @@ def _reset_tape(db: Connection, tape: str) -> None:
 
 def _delete_lines(db: Connection, where: str, *values: object) -> None:
     """Delete the lines of the phases that match `where`; the phases themselves stay."""
-    lines = f"SELECT key FROM entries WHERE phase IN (SELECT key FROM phases WHERE {where})"
+    phases = f"SELECT key FROM phases WHERE {where}"
+    lines = (  # a range at a time: nothing but that finds the lines of a phase among all
+        "SELECT e.key FROM ranges r CROSS JOIN entries e ON e.key BETWEEN r.first AND r.last "
+        f"WHERE r.phase IN ({phases}) AND e.phase = r.phase"
+    )
+    files = (
+        "SELECT f.rowid FROM ranges r CROSS JOIN files f "
+        f"ON f.rowid BETWEEN r.first_file AND r.last_file WHERE r.phase IN ({phases})"
+    )
     db.execute(
         f"INSERT INTO removed {lines} "
-        f"AND type IN (SELECT key FROM types WHERE name IN ({_TYPES_WITH_WORDS}))",
+        f"AND e.type IN (SELECT key FROM types WHERE name IN ({_TYPES_WITH_WORDS}))",
         values,
     )
-    for table in ("model_calls", "calls", "files"):
+    for table in ("model_calls", "calls"):
         db.execute(f"DELETE FROM {table} WHERE entry IN ({lines})", values)
+    db.execute(
+        f"DELETE FROM files WHERE rowid IN ({files}) AND entry IN ({lines})", (*values, *values)
+    )
     delete_sums(db, where, *values)
     db.execute(f"DELETE FROM entries WHERE key IN ({lines})", values)
+    db.execute(f"DELETE FROM ranges WHERE phase IN ({phases})", values)
 
 
 def delete_phases(db: Connection, tape: str, gone: Iterable[str]) -> None:

@@ -37,7 +37,7 @@ ORIGIN_PHASE = "0000-origin"
 """The phase of a copied past: `tape.store.phase.ORIGIN`."""
 ARCHIVE_SUFFIX = b".tar.zst"
 """The end of the name of an archived tape's file: `tape.store.packed.PACKED_SUFFIX`."""
-SCHEMA_VERSION = 12
+SCHEMA_VERSION = 13
 """The `user_version` of an index: how many steps `migrations/index.py` has."""
 
 _ALWAYS_CHECKED = 100

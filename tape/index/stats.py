@@ -351,10 +351,10 @@ def _fetch_sums(
             "max(t.title)",
         )
         where.append(f"{_TAPE_SQL} {condition}")
-    days = "s.day, s.caller" if by == "all" else "'', 0"
+    days, group = ("s.day, s.caller", "4, 5") if by == "all" else ("'', 0", "1, 2")
     rows = db.execute(
         f"SELECT {key}, {branch}, {title}, {days}, min(s.first), max(s.last), {_SUMMED_SPENT_SQL}, "
-        f"{_SUMMED_RAN_SQL} FROM {source} WHERE {' AND '.join(where)} GROUP BY 1, 2, 4, 5",
+        f"{_SUMMED_RAN_SQL} FROM {source} WHERE {' AND '.join(where)} GROUP BY {group}",
         values,
     )
     return [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tape.index.database import erase_removed_words
+from tape.index.tape_record import TALLY_COLUMNS
 
 PLACE = """
     lower(hex(t.id)), p.name, p.branch, e."offset"
@@ -21,7 +22,11 @@ QUESTIONS = {
     "words": f"SELECT {PLACE}, e.key, w.term {FROM} JOIN temp.every_word w ON w.doc = e.key",
     "branches": "SELECT * FROM branches",
     "labels": "SELECT * FROM labels",
-    "phases": "SELECT * FROM phases",
+    "phases": f"SELECT tape, name, {TALLY_COLUMNS}, (SELECT purpose || provider || model "
+    "FROM callers k WHERE k.key = asked) FROM phases",
+    "sums": "SELECT p.tape, p.name, k.purpose, k.provider, k.model, s.day, s.calls, s.input, "
+    "s.output, s.total, s.cost, s.unpriced, s.tool_calls, s.tool_errors, s.tool_ms, s.first, "
+    "s.last FROM sums s JOIN phases p ON p.key = s.phase LEFT JOIN callers k ON k.key = s.caller",
     "stray": "SELECT (SELECT count(*) FROM temp.every_said w WHERE w.doc NOT IN "
     "(SELECT key FROM entries)), (SELECT count(*) FROM temp.every_word w WHERE w.doc NOT IN "
     "(SELECT key FROM entries)), (SELECT count(*) FROM usage WHERE entry NOT IN "
@@ -30,7 +35,7 @@ QUESTIONS = {
     "(SELECT key FROM entries)), (SELECT count(*) FROM entries WHERE phase NOT IN "
     "(SELECT key FROM phases)), (SELECT rtrim(hex(block), '0') FROM said_data WHERE id = 1)",
 }
-KEYED = {"usage": 4, "calls": 4, "files": 4, "said": 4, "words": 4, "phases": 0}
+KEYED = {"usage": 4, "calls": 4, "files": 4, "said": 4, "words": 4}
 """Where a column stands that holds a number the index was free to choose."""
 
 

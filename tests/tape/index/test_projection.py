@@ -96,7 +96,24 @@ def held(library):
     """Return all the index holds, once it is sure that one made anew holds the same."""
     found = asked(*library, contents_of)
     assert found == asked(library.store, None, contents_of)
+    assert asked(*library, list_astray) == []
     return found
+
+
+def list_astray(db):
+    """Return the rows that no range of their phase has, and sums that are not those of calls."""
+    return db.execute(
+        "SELECT 'entry', e.key FROM entries e WHERE NOT EXISTS (SELECT 1 FROM ranges r "
+        "WHERE r.phase = e.phase AND e.key BETWEEN r.first AND r.last) UNION ALL "
+        "SELECT 'file', f.rowid FROM files f JOIN entries e ON e.key = f.entry WHERE NOT EXISTS ("
+        "SELECT 1 FROM ranges r WHERE r.phase = e.phase "
+        "AND f.rowid BETWEEN r.first_file AND r.last_file) UNION ALL "
+        "SELECT 'range', phase FROM ranges WHERE phase NOT IN (SELECT key FROM phases) UNION ALL "
+        "SELECT 'sum', phase FROM sums WHERE phase NOT IN (SELECT key FROM phases) UNION ALL "
+        "SELECT 'calls', p.key FROM phases p WHERE p.name <> '0000-origin' AND (SELECT count(*) "
+        "FROM model_calls m JOIN entries e ON e.key = m.entry WHERE e.phase = p.key) "
+        "<> (SELECT coalesce(sum(calls), 0) FROM sums WHERE phase = p.key)"
+    ).fetchall()
 
 
 def call(path, content="x", name="write"):
