@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
@@ -15,7 +16,7 @@ from ..clock import format_age, parse_timestamp, read_clock
 from ..index.reader import ARCHIVE_SUFFIX, fetch_newest_tapes
 from ..index.tape_filter import FACTS
 from ..places.checkout import find_checkout
-from ..text import SHORT, shorten_to_width, show_controls, to_single_line
+from ..text import SHORT, measure_width, shorten_to_width, show_controls, to_single_line
 from .environment import find_store_home, get_current_folder
 from .output import CountedCommand, CountType, as_json, format_examples
 from .tape_facts import choose_by_facts
@@ -25,7 +26,7 @@ from .terminal import (
     drop_columns,
     get_columns,
     join_columns,
-    print_json_text,
+    print_json_array,
     print_lines,
     print_warning,
     style_text,
@@ -33,7 +34,7 @@ from .terminal import (
 from .timeparse import TIME_FORMS, parse_moment
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
     from ..index.reader import TapeRow
@@ -256,15 +257,13 @@ def _print_tape_objects(rows: Sequence[TapeRow], home: str) -> None:
     from pathlib import Path  # a twentieth of the time of `tape ls`
 
     tapes = str(Path(home).absolute() / "tapes")
-    print_json_text(
-        [
-            {"id": row.id, "path": _build_path(tapes, row)}
-            | {name: getattr(row, name) for name in _OBJECT_KEYS}
-            | {"todos": json.loads(row.todos) if row.todos else []}
-            | {name: getattr(row, name) for name in FACTS}
-            | {"archived": row.archived}
-            for row in rows
-        ]
+    print_json_array(
+        {"id": row.id, "path": _build_path(tapes, row)}
+        | {name: getattr(row, name) for name in _OBJECT_KEYS}
+        | {"todos": json.loads(row.todos) if row.todos else []}
+        | {name: getattr(row, name) for name in FACTS}
+        | {"archived": row.archived}
+        for row in rows
     )
 
 
@@ -285,53 +284,82 @@ def _print_tapes(chosen: Sequence[TapeRow], most: int | None, *, warns: bool) ->
     """Print at most `most` tapes as a table; `warns` tells that more were left out."""
     first_rows = chosen[:most]
     if first_rows:  # in one write: a pipe's reader wakes up once
-        print_lines(["\n".join(format_tapes(first_rows, read_clock(), get_columns()))])
+        lines = format_tapes(first_rows, read_clock(), get_columns())
+        while part := [*islice(lines, _CHUNK + 1)]:
+            print_lines(["\n".join(part)])
     if len(chosen) > len(first_rows) and warns:
         print_warning(f"these are the first {len(first_rows)}; --all lists every tape")
 
 
+_CHUNK = 1000
+"""Rows that are drawn at once."""
+_RIGHT = frozenset({"AGE", "ENTRIES", "BRANCHES", "COST"})
 _DROPPED = ("BRANCHES", "ENTRIES", "COST", "AGENT", "ARCHIVED", "MODEL", "FOLDER")
 """Columns that a narrow terminal leaves out, in this order."""
 
 
-def format_tapes(rows: Sequence[TapeRow], time: int, wide: int) -> list[str]:
-    """Return tapes as a table with a heading, cut so that a row fits.
+def format_tapes(rows: Sequence[TapeRow], time: int, wide: int) -> Iterator[str]:
+    """Yield tapes as a table with a heading, cut so that a row fits.
 
-    Titles and folders get shorter first; where that is not enough, columns are left out.
+    Titles and folders get shorter first; where that is not enough, columns are left out. Of many
+    rows only some are in memory as text.
     """
     if not rows:
-        return []
-    ages = [format_age(time - parse_timestamp(row.updated)) for row in rows]
-    room = min(max(wide // 4, _MIN_MODEL_COLUMNS), _MODEL_COLUMNS)
-    models = {name: format_model(name or "–", room) for name in {row.model for row in rows}}
-    room = min(max(wide // 5, _MIN_FOLDER_COLUMNS), _FOLDER_COLUMNS)
-    places = {cwd: format_folder(cwd, room) for cwd in {row.cwd for row in rows}}
-    agents = {
-        name: shorten_to_width(name or "–", AGENT_COLUMNS) for name in {row.agent for row in rows}
-    }
-    costs = ["–" if row.cost is None else f"${row.cost:.2f}" for row in rows]
-    columns: dict[str, Sequence[str]] = {
-        "ID": align_column(["ID", *(row.id[:SHORT] for row in rows)]),
-        "AGE": align_column(["AGE", *ages], right=True),
-        "FOLDER": align_column(["FOLDER", *(places[row.cwd] for row in rows)]),
-        "TITLE": [" " * _MIN_TITLE_COLUMNS],
-        "AGENT": align_column(["AGENT", *(agents[row.agent] for row in rows)]),
-        "MODEL": align_column(["MODEL", *(models[row.model] for row in rows)]),
-        "ENTRIES": align_column(["ENTRIES", *(str(row.entries) for row in rows)], right=True),
-        "BRANCHES": align_column(["BRANCHES", *(str(row.branches) for row in rows)], right=True),
-        "COST": align_column(["COST", *costs], right=True),
-    }
-    if any(row.archived for row in rows):
-        marks = ("yes" if row.archived else "" for row in rows)
-        columns["ARCHIVED"] = align_column(["ARCHIVED", *marks])
+        return
+    cells = _RowCells(rows, time, wide)
+    columns: dict[str, Sequence[str]] = {}
+    for name, cell in cells.columns.items():
+        if name == "TITLE":
+            columns[name] = [" " * _MIN_TITLE_COLUMNS]
+        elif name != "ARCHIVED" or any(row.archived for row in rows):
+            columns[name] = [" " * max(map(measure_width, (name, *map(cell, rows))))]
     room = drop_columns(columns, wide, _DROPPED)
-    room = min(room + _MIN_TITLE_COLUMNS, _TITLE_COLUMNS)
-    titles = ["TITLE", *(shorten_to_width(row.title or "–", room) for row in rows)]
-    columns["TITLE"] = align_column(titles)
-    first, *rest = join_columns(columns.values())
-    if can_colour():
-        rest = [style_text(row[:SHORT], fg="yellow") + row[SHORT:] for row in rest]
-    return [style_text(first, dim=True), *rest]
+    cells.title_columns = min(room + _MIN_TITLE_COLUMNS, _TITLE_COLUMNS)
+    titles = max(map(measure_width, ("TITLE", *map(cells.build_title, rows))))
+    columns["TITLE"] = [" " * titles]
+    for begin in range(0, len(rows), _CHUNK):
+        part = rows[begin : begin + _CHUNK]
+        aligned = (
+            align_column((width, name, *map(cells.columns[name], part)), right=name in _RIGHT)
+            for name, (width,) in columns.items()
+        )
+        _, heading, *lines = join_columns(aligned)
+        if begin == 0:
+            yield style_text(heading, dim=True)
+        if can_colour():
+            lines = [style_text(row[:SHORT], fg="yellow") + row[SHORT:] for row in lines]
+        yield from lines
+
+
+class _RowCells:
+    """The text of a row in each column."""
+
+    def __init__(self, rows: Sequence[TapeRow], time: int, wide: int) -> None:
+        self.title_columns = _TITLE_COLUMNS
+        room = min(max(wide // 4, _MIN_MODEL_COLUMNS), _MODEL_COLUMNS)
+        models = {name: format_model(name or "–", room) for name in {row.model for row in rows}}
+        room = min(max(wide // 5, _MIN_FOLDER_COLUMNS), _FOLDER_COLUMNS)
+        places = {cwd: format_folder(cwd, room) for cwd in {row.cwd for row in rows}}
+        agents = {
+            name: shorten_to_width(name or "–", AGENT_COLUMNS)
+            for name in {row.agent for row in rows}
+        }
+        self.columns: dict[str, Callable[[TapeRow], str]] = {
+            "ID": lambda row: row.id[:SHORT],
+            "AGE": lambda row: format_age(time - parse_timestamp(row.updated)),
+            "FOLDER": lambda row: places[row.cwd],
+            "TITLE": self.build_title,
+            "AGENT": lambda row: agents[row.agent],
+            "MODEL": lambda row: models[row.model],
+            "ENTRIES": lambda row: str(row.entries),
+            "BRANCHES": lambda row: str(row.branches),
+            "COST": lambda row: "–" if row.cost is None else f"${row.cost:.2f}",
+            "ARCHIVED": lambda row: "yes" if row.archived else "",
+        }
+
+    def build_title(self, row: TapeRow) -> str:
+        """Return the title, as long as there is room."""
+        return shorten_to_width(row.title or "–", self.title_columns)
 
 
 def format_model(name: str, columns: int) -> str:

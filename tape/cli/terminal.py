@@ -272,6 +272,18 @@ def print_json_text(value: Any) -> None:
     sys.stdout.buffer.write(replace_surrogates(text).encode() + b"\n")
 
 
+def print_json_array(objects: Iterable[dict[str, Any]]) -> None:
+    """Print plain objects as a JSON array, as `print_json_text` does, each when it is made."""
+    import json  # only where it is asked for
+
+    encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+    write, before = sys.stdout.buffer.write, "["
+    for value in objects:
+        write(replace_surrogates(before + encode(value)).encode())
+        before = ","
+    write(b"]\n" if before == "," else b"[]\n")
+
+
 def print_warning(text: str, program: str = "tape") -> None:
     """Print a warning on standard error, in one line."""
     erase_progress()

@@ -179,6 +179,14 @@ def select_newest_tapes(
         f"{_SELECT_LISTED}{where} ORDER BY updated DESC, id DESC LIMIT ?",
         (*values, -1 if limit is None else limit),
     )
+    if limit is None:
+        texts: dict[str, str] = {}  # folders and names are those of thousands
+        return [
+            to_tape_row(
+                *row[:3], *[texts.setdefault(t, t) if type(t) is str else t for t in row[3:]]
+            )
+            for row in newest
+        ]
     rows = {row[0]: row for row in newest}
     if checkout is not None and len(rows) == limit:  # there may be older ones
         root = checkout.root.rstrip("/")

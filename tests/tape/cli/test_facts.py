@@ -160,7 +160,7 @@ def test_a_list_fits_the_terminal(tape, sessions, columns):
         rows = [
             row._replace(title="A long title that gives way " * 9) for row in list_tapes(*opened)
         ]
-        lines = format_tapes(rows, tape.store.stat().st_mtime_ns // 1000, columns)
+        lines = [*format_tapes(rows, tape.store.stat().st_mtime_ns // 1000, columns)]
     assert max(map(len, lines)) <= columns
     assert {"ID", "AGE", "TITLE"} <= {*lines[0].split()}
     assert (columns < 80) == ("AGENT" not in lines[0]) == ("COST" not in lines[0])
