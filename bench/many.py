@@ -191,12 +191,12 @@ def continue_newest(place: Place) -> float:
 
 
 def pick_session(place: Place) -> float:
-    """Read what `/resume` shows: the newest sessions, those of this folder first."""
+    """Read what `/resume` shows at first: the newest sessions, those of this repository first."""
     code = (
-        "import sys\nfrom pathlib import Path\nfrom tape import open_store\n"
-        "from tape.index.library import list_tapes\n"
-        "opened = open_store(Path(sys.argv[1]))\nlist_tapes(*opened, cwd=sys.argv[2], limit=50)\n"
-        "list_tapes(*opened, limit=50)\n"
+        "import sys, os\nfrom pathlib import Path\n"
+        "from gong.repl.commands.session_lists import list_sessions\n"
+        "from tape.places.checkout import find_checkout\n"
+        "list_sessions(Path(sys.argv[1]), find_checkout(sys.argv[2], os.environ), '')\n"
     )
     command = [sys.executable, "-c", code, str(place.store), str(place.project)]
     return spend(command, place, place.project)
