@@ -21,7 +21,14 @@ from ..errors import TapeError
 from ..model.line import JSON_ERRORS, describe_missing_blob
 from ..store.path import read_base
 from ..store.phase import ENTRIES
-from ..store.refs import JOURNAL_NAME, Refs, check_ref_name, find_head, read_head_at
+from ..store.refs import (
+    JOURNAL_NAME,
+    Refs,
+    check_ref_name,
+    find_head,
+    read_head_at,
+    read_union_phases,
+)
 from .finding import (
     FindingKind,
     build_damage,
@@ -113,9 +120,12 @@ class JournalCheck:
         if not self.list_named_phases().issuperset(self._names):
             with suppress(TapeError, OSError):  # a writer may have appended meanwhile
                 self.refs = self._tape.refs()
-        named = self.list_named_phases()
+        named, united = self.list_named_phases(), read_union_phases(self._tape.folder)
         for name in (name for name in self._names if name not in named):
-            if sizes[name] > 1:
+            if name in united:
+                message = "a union with another copy was interrupted: the next write completes it"
+                yield build_note(FindingKind.UNCOMMITTED, f"phases/{name}", message)
+            elif sizes[name] > 1:
                 message = (
                     f"{sizes[name]} entries that {JOURNAL_NAME} does not name; readers ignore them"
                 )

@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from .disk import Folder
+from .refs import UNITE_FOLDER, is_union_decided
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -50,7 +51,9 @@ def find_store_leftovers(store: Store) -> Iterator[Leftover]:
 
 def find_tape_leftovers(tape: Tape) -> Iterator[Leftover]:
     """Yield the leftovers in a tape's folder."""
-    yield from _find_aged_leftovers(tape.folder, "", LEFTOVER_NAMES["tape"], tape.clock)
+    for leftover in _find_aged_leftovers(tape.folder, "", LEFTOVER_NAMES["tape"], tape.clock):
+        if leftover.path != UNITE_FOLDER or not is_union_decided(tape.folder):
+            yield leftover
     for shelf in open_blob_shelves(tape.folder):
         with shelf:
             yield from _find_aged_leftovers(

@@ -25,6 +25,10 @@ entries in the order they were written):
 | branch try, phase 0002-try, pin c (undo) | try | b | c; d stays on disk |
 
 A bad last line is torn: writers move it to quarantine. One further up is damage.
+
+A union with another copy of the tape (`unite`) brings whole phases and lines at once. `.unite/` has
+the phases, and then `refs.jsonl` with the lines: from there on the union is decided, and whoever
+holds the journal's lock next completes it (`is_union_decided`), if its own program was killed.
 """
 
 from __future__ import annotations
@@ -32,7 +36,7 @@ from __future__ import annotations
 import os
 import re
 import unicodedata
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -56,6 +60,8 @@ if TYPE_CHECKING:
 
 
 JOURNAL_NAME = "refs.jsonl"
+UNITE_FOLDER = ".unite"
+"""The folder of a tape in which phases of another copy are collected."""
 MAIN_BRANCH = "main"
 _HASHED = 24  # offset of the hashed rest: after `{"h":"`, 16 digits and `",`
 _BRANCH = r"[a-z0-9][a-z0-9._-]{0,47}\Z"
@@ -316,7 +322,10 @@ class Journal:
                     os.ftruncate(file.fd, refs.size)
                     if self.folder.durable:
                         disk.sync_file(file.fd)
-                yield Moves(self, file.fd, refs.copy(), Changes() if changes is None else changes)
+                moves = Moves(self, file.fd, refs.copy(), Changes() if changes is None else changes)
+                if is_union_decided(self.folder):
+                    moves.complete_union()
+                yield moves
 
 
 class Moves:
@@ -346,11 +355,10 @@ class Moves:
         self._changes.labels.add(name)
         self._append_line({"label": name, "entry": entry, "why": "label"})
 
-    def adopt(self, lines: Sequence[bytes], decisions: Sequence[dict[str, Any]]) -> None:
-        """Append lines of another copy's journal, and moves that decide between the two.
+    def encode_union(self, lines: Sequence[bytes], decisions: Sequence[dict[str, Any]]) -> bytes:
+        """Return lines of another copy's journal, and moves that decide between the two.
 
-        All in one write, so that no reader sees the one without the other. The decisions are newer
-        than all lines, whatever the clocks of the two machines say.
+        The decisions are newer than all lines, whatever the clocks of the two machines say.
         """
         own = self._journal.folder.read(JOURNAL_NAME)[: self._size].split(b"\n")[:-1]
         times = [line.time for line in map(decode_ref_line, (*own, *lines)) if line]
@@ -358,7 +366,33 @@ class Moves:
         if times:
             time = choose_entry_time(parse_timestamp(max(times)), time)
         made = [encode_ref_line({**one, "time": format_timestamp(time)}) for one in decisions]
-        data = b"".join((*(line + b"\n" for line in lines), *made))
+        return b"".join((*(line + b"\n" for line in lines), *made))
+
+    def adopt(self, lines: Sequence[bytes], decisions: Sequence[dict[str, Any]]) -> None:
+        """Append what `encode_union` returns."""
+        self.append_lines(self.encode_union(lines, decisions))
+
+    def complete_union(self) -> None:
+        """Move the phases in `.unite/` to the others, and append the lines that are beside them.
+
+        What a killed program did of that is not done again.
+        """
+        folder = self._journal.folder
+        with folder.sub(UNITE_FOLDER) as aside, folder.sub("phases") as phases:
+            data = aside.read(JOURNAL_NAME)
+            for name in aside.names():
+                if name != JOURNAL_NAME and not phases.has(name):
+                    aside.move(name, phases, name)
+        own = {*folder.read(JOURNAL_NAME)[: self._size].split(b"\n")}
+        lines = [line for line in data.split(b"\n")[:-1] if line not in own]
+        self.append_lines(b"".join(line + b"\n" for line in lines))
+        folder.remove(UNITE_FOLDER)
+        folder.sync()
+
+    def append_lines(self, data: bytes) -> None:
+        """Append whole lines in one write, so that no reader sees one without the others."""
+        if not data:
+            return
         disk.append_bytes(self._fd, data, self._size)
         if self._journal.folder.durable:
             disk.sync_file(self._fd)
@@ -374,6 +408,19 @@ class Moves:
         parsed = decode_ref_line(line[:-1])
         assert parsed is not None
         _apply_ref_line(self.refs, parsed)
+
+
+def is_union_decided(tape: Folder) -> bool:
+    """Return whether a union is to be completed: whoever began it was killed, or is at it."""
+    return bool(read_union_phases(tape))
+
+
+def read_union_phases(tape: Folder) -> set[str]:
+    """Return the phases that the lines of such a union name; none where there is none."""
+    with suppress(FileNotFoundError, NotADirectoryError), tape.sub(UNITE_FOLDER) as aside:
+        lines = map(decode_ref_line, aside.read(JOURNAL_NAME).split(b"\n")[:-1])
+        return {line.phase for line in lines if line and line.phase}
+    return set()
 
 
 def quarantine_bytes(folder: Folder, name: str, data: bytes) -> str:

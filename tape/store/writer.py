@@ -47,6 +47,7 @@ from .refs import (
     Head,
     choose_branch_name,
     find_head,
+    is_union_decided,
     pin_branch,
     quarantine_bytes,
 )
@@ -156,6 +157,9 @@ class Writer:
             instead_of = name
             lock = _claim_branch(tape.folder, refs, name)
         try:
+            if is_union_decided(tape.folder):
+                with tape.journal.open_moves():  # completes it
+                    pass
             refs = tape.journal.read()  # again: the branch may have moved before we had its lock
             _refuse_uncommitted_phase(tape, refs, lock.name)
             head = find_head(refs, tape.phases, name)

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from ..store.disk import Folder
     from ..store.tape import Tape
 
-UNITE_FOLDER = ".unite"
-"""In a tape's folder: phases that are being copied."""
 _RUN = 1 << 20
 """Bytes that are compared or written at once."""
 

@@ -1,7 +1,8 @@
 """The union of two copies of one tape.
 
-Order, so that a kill at any point loses nothing and the next run completes it: blobs, the missing
-ends of phases, whole new phases, and last one write of journal lines, which commits them.
+Order, so that a kill at any point loses nothing: blobs, the missing ends of phases, whole new
+phases in `.unite/`, and the journal lines that name them beside those. With these the union is
+decided: the next writer completes it, if need be. Before them the next union begins again.
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import UsageError
 from ..store.redaction import MARK_NAME, RedactionMark, complete_redaction, resume_redaction
+from ..store.refs import JOURNAL_NAME, UNITE_FOLDER
 from ..store.tape_folder import is_archived
 from .journal import name_machines, plan_journal, read_side
-from .phases import UNITE_FOLDER, PhaseCopier, PhasePair, pair_phases
+from .phases import PhaseCopier, PhasePair, pair_phases
 
 if TYPE_CHECKING:
     from ..store.replica import Replica
@@ -72,8 +74,12 @@ def unite_tapes(
         mark = None
         if missing and there.phases.read_redacted_ids() - redacted:
             mark = RedactionMark.place_mark(here.folder)  # a kill from here on: resumed by a writer
-        new = _copy_phases(here, copier, missing)
-        moves.adopt(plan.lines, plan.decisions)
+        lines = moves.encode_union(plan.lines, plan.decisions)
+        new = _copy_phases(here, copier, missing, lines)
+        if new:
+            moves.complete_union()
+        else:
+            moves.append_lines(lines)
         if mark is not None:
             with mark:
                 complete_redaction(here)
@@ -87,9 +93,16 @@ def unite_tapes(
     )
 
 
-def _copy_phases(here: Tape, copier: PhaseCopier, missing: list[PhasePair]) -> tuple[str, ...]:
-    """Copy what is missing, and return the names of the new phases, in place but uncommitted."""
+def _copy_phases(
+    here: Tape, copier: PhaseCopier, missing: list[PhasePair], lines: bytes
+) -> tuple[str, ...]:
+    """Copy what is missing, and return the names of the new phases.
+
+    Those are in `.unite/`, with the lines that name them: see `Moves.complete_union`.
+    """
     new = tuple(pair.name for pair in missing if pair.here is None)
+    if here.folder.has(UNITE_FOLDER):  # of a union that was killed before it was decided
+        here.folder.remove(UNITE_FOLDER)
     for pair in missing:
         if pair.here is not None:
             copier.lengthen_phase(pair)
@@ -98,8 +111,7 @@ def _copy_phases(here: Tape, copier: PhaseCopier, missing: list[PhasePair]) -> t
             for pair in missing:
                 if pair.here is None:
                     copier.build_phase(aside, pair)
-            for name in new:
-                aside.move(name, here.phases.folder, name)
-        here.folder.remove(UNITE_FOLDER)
+            aside.write_whole(JOURNAL_NAME, lines, f".{JOURNAL_NAME}")
+            aside.sync()
         here.folder.sync()
     return new

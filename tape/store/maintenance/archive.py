@@ -21,6 +21,7 @@ from ..disk import Descriptor, Folder
 from ..locks import hold_flock, hold_lock_in
 from ..packed import PACKED_SUFFIX, PackedTape, pack_folder
 from ..redaction import MARK_NAME, resume_redaction
+from ..refs import is_union_decided
 from ..tape_folder import TapeFolder
 
 if TYPE_CHECKING:
@@ -50,6 +51,9 @@ def pack_tape(store: Store, tape: Tape) -> ArchivedTape:
         return ArchivedTape(False, size, size)
     if folder.has(MARK_NAME):
         resume_redaction(tape)
+    if is_union_decided(folder):
+        with tape.journal.open_moves():  # completes it
+            pass
     with ExitStack() as held:
         held.enter_context(tape.hold_all_locks())
         held.enter_context(hold_lock_in(folder, "refs"))

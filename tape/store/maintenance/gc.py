@@ -23,6 +23,7 @@ from ..leftovers import LEFTOVER_AGE, find_store_leftovers, find_tape_leftovers,
 from ..locks import hold_lock_in, is_lock_held, list_lock_names
 from ..packed import PACKED_SUFFIX
 from ..phase import ENTRIES, parse_phase_number
+from ..refs import is_union_decided
 from ..tape_folder import TapeFolder, is_archived
 
 if TYPE_CHECKING:
@@ -182,6 +183,8 @@ def _find_tape_garbage(store: Store, tape: Tape) -> Iterator[Garbage]:
     A phase holds at most its first entry, and is not the newest folder: its number would be used
     again.
     """
+    if is_union_decided(tape.folder):  # the next writer completes it
+        return
     place = f"tapes/{tape.folder.name}/"
     committed, names = tape.refs().phases(), tape.phases.names()
     newest = max(map(parse_phase_number, names), default=0)

@@ -119,6 +119,43 @@ def test_the_same_store_is_refused(store, tape):
     assert "give another copy" in run_unite(store, store.path, expect=2)
 
 
+def test_phases_of_a_union_that_was_never_decided_are_left_out(pair, tape):
+    here, there = pair
+    aside = here.tapes / tape.folder.name / ".unite"
+    (aside / "0009-main").mkdir(parents=True)
+    (aside / "0009-main/entries.jsonl").write_bytes(b'{"half')
+    assert {done["error"] for done in run_unite(here, there.path)} == {None}
+    assert not aside.exists()
+    verify_store(here)
+
+
+def test_a_union_that_was_decided_is_completed_by_the_next_writer(pair, tape, tmp_path):
+    """M213: killed between its phases and its journal lines, it is no damage."""
+    here, there = pair
+    shutil.copytree(here.path, tmp_path / "whole")
+    run_unite(Store(tmp_path / "whole"), there.path)
+    (whole,) = (tmp_path / "whole/tapes").glob(f"*{tape.id[:8]}")
+    folder = here.tapes / tape.folder.name
+    old = (folder / "refs.jsonl").read_bytes()
+    lines = (whole / "refs.jsonl").read_bytes().removeprefix(old)
+    (new,) = {path.name for path in (whole / "phases").iterdir()} - {
+        path.name for path in (folder / "phases").iterdir()
+    }
+    (folder / ".unite").mkdir()
+    (folder / ".unite/refs.jsonl").write_bytes(lines)
+    shutil.copytree(whole / "phases" / new, folder / "phases" / new)  # moved already
+    for path in (whole / "phases").glob("*/entries.jsonl"):
+        shutil.copy(path, folder / "phases" / path.parent.name)
+    with here.open_folder(folder.name) as ours:
+        levels = {finding.level for finding in verify(ours, Counts())}
+        assert levels == {"note"}
+        ours.label("after", ours.head().entry)
+        assert [*verify(ours, Counts())] == []
+        assert ours.head().header.n == 4
+    assert not (folder / ".unite").exists()
+    assert (folder / "refs.jsonl").read_bytes().startswith(old + lines)
+
+
 UNITE = """
 import sys
 from pathlib import Path
