@@ -34,6 +34,8 @@ def test_a_tape_goes_through_a_pipe_and_back(tape, talk, there):
         "added": len(TYPES),
         "entries": len(TYPES),
         "lost": 0,
+        "moves": 0,
+        "kept_ends": [],
     }
     assert history(there.folder(talk)) == history(tape.folder(talk))
     assert there("export", talk).out == file.out
