@@ -36,7 +36,7 @@ from .files import (
 from .pages import FilePage, read_page
 from .processes import RunningCommand, SupervisorClient
 from .protocol import DirEntry, ExecResult, Platform, resolve_path
-from .scanner import LinePart, read_lines
+from .scanner import LinePart, is_text_with_zeros, read_lines
 from .search import find_below, is_plain_search, run_search, search_below
 from .search_programs import list_with_fd, search_with_ripgrep, search_with_scanner
 from .variables import VariablePolicy, VariableRules
@@ -225,6 +225,12 @@ class LocalEnvironment:
     async def grep(self, path: str, search: Search, root: str | None = None) -> LineMatches:
         """Search with ripgrep where it is installed; see the protocol."""
         place = self._resolve_path(path)
+        matches = await self._search_files(place, search, root)
+        if not (matches.found and matches.binary):
+            return matches
+        return await asyncio.to_thread(_leave_out_pictures, matches, place, root)
+
+    async def _search_files(self, place: str, search: Search, root: str | None) -> LineMatches:
         if root is not None:  # ripgrep opens files by their names
             if is_plain_search(search):
                 return await run_search(search_below, place, search, root)
@@ -379,6 +385,12 @@ class LocalEnvironment:
             command.output.close()
             if not command.is_gone:
                 self._left_behind.add(command)
+
+
+def _leave_out_pictures(matches: LineMatches, place: str, root: str | None) -> LineMatches:
+    """Return matches in a folder without files that are no text, which nobody looks for in it."""
+    texts = (path for path in matches.binary if is_text_with_zeros(f"{place}/{path}", root))
+    return matches._replace(binary=tuple(texts))
 
 
 _PLATFORMS: Mapping[str, Platform] = {

@@ -115,7 +115,10 @@ class LineMatches(NamedTuple):
     limited: bool
     """Whether the limit stopped the search; there may be more."""
     binary: tuple[str, ...] = ()
-    """Files with a match and zero bytes; their lines are not shown."""
+    """Files with a match and zero bytes, whose lines are not shown.
+
+    Beside lines that are found, only those that are text otherwise.
+    """
 
 
 class ExecutionEnvironment(Protocol):

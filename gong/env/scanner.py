@@ -132,6 +132,16 @@ _MAX_CHARACTER = 4
 """Bytes of UTF-8 that one character has at most."""
 
 
+def is_text_with_zeros(path: str, root: str | None = None) -> bool:
+    """Return whether a file begins as text in UTF-8, but for zero bytes; a picture does not."""
+    try:
+        with open(path, "rb", opener=partial(open_below, root) if root else open_at_once) as file:
+            codecs.utf_8_decode(file.read(SAMPLE_BYTES), "strict", False)
+    except (OSError, UnicodeDecodeError):
+        return False
+    return True
+
+
 def _find_character_start(data: bytes, at: int) -> int:
     """Return where the character that ends at or behind `at` begins, `at` if one ends there."""
     for start in range(at - 1, max(at - _MAX_CHARACTER, 0), -1):

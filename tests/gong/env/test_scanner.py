@@ -196,7 +196,7 @@ async def test_many_binary_files_are_not_a_pattern_that_takes_long(tmp_path):
     (tmp_path / "z").write_text("needle\n")
     env = LocalEnvironment(str(tmp_path), {"PATH": "/nonexistent"})
     found = await env.grep(".", Search("n.*le"))
-    binary = tuple(sorted(f"a{n}" for n in range(30)))
+    binary = tuple(sorted(f"a{n}" for n in range(30)))  # their beginning is text
     assert found == LineMatches((LineMatch("z", 1, 0),), limited=False, binary=binary)
 
 
