@@ -300,7 +300,8 @@ def test_a_terminal_that_cannot_move_its_cursor_still_converses(chat, folder, en
 def test_enter_is_enter_from_the_first_prompt_to_the_last(folder, environ):
     """Nothing typed while one prompt gives way to the next waits there with Ctrl+J for Enter."""
     command = [GONG, "chat", "-m", "offline/rules"]
-    with Terminal(command, cwd=folder, env=environ) as now:
+    # A process of its own: a fork has no time in which it shows that it starts.
+    with Terminal(command, cwd=folder, env={**environ, "LANG": "C.UTF-8"}) as now:
         now.wait_for("starting")
         now.wait_for_keys()
         lines = []
