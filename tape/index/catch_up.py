@@ -15,7 +15,7 @@ from ..errors import NotFound, TapeError
 from . import tables
 from .database import ManyNewTapes, Stopped, write_transaction
 from .lookups import select_tapes_mtime
-from .reader import LARGE_LOG, find_changed_tapes, read_tapes_mtime
+from .reader import ARCHIVE_SUFFIX, LARGE_LOG, find_changed_tapes, read_tapes_mtime
 from .tables import TapeLocation
 from .writer_log import ActiveWriter
 
@@ -158,14 +158,23 @@ class CatchUp:
             where = tables.select_location(db, change.tape)
             if where is not None and where.folder not in ("", change.folder):  # a copy
                 return None
-            # Where it is known there, it was archived or unpacked: it is read once more.
-            tables.insert_arrival(db, change.tape, change.folder)
+            # Where another file or folder of that name is known, it was archived or unpacked.
+            if where is None or where != TapeLocation(change.folder, self._find_inode(change)):
+                tables.insert_arrival(db, change.tape, change.folder)
         elif change.tape:
             from .ingest import delete_tapes
 
             delete_tapes(db, [(change.tape, change.folder)])
             tables.delete_arrival(db, change.tape)
         return change.after
+
+    def _find_inode(self, change: FolderChange) -> int:
+        """Return the inode of what came, as `tables` has it; 0 if it is gone again."""
+        path = f"{self._store.home}/tapes/{change.folder}"
+        for name in (path, path + ARCHIVE_SUFFIX.decode()):
+            with suppress(FileNotFoundError):
+                return os.lstat(name).st_ino & _MAX_COLUMN
+        return 0
 
     def _truncate_log(self, db: Connection) -> None:
         """Empty a large log that nobody needs; first its consequences go to the disk."""
