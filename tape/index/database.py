@@ -83,7 +83,7 @@ def _classify_file(db: sqlite3.Connection) -> str:
         mark, version = read_marks(db)
         if mark == 0 and db.execute("SELECT count(*) FROM sqlite_schema").fetchone() == (0,):
             return "old"
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         if is_damage(error):
             return "damaged"
         raise
@@ -92,8 +92,13 @@ def _classify_file(db: sqlite3.Connection) -> str:
     return "ready" if version == SCHEMA_VERSION else "old" if version < SCHEMA_VERSION else "newer"
 
 
-def is_damage(error: sqlite3.Error) -> bool:
-    """Return whether an error means that the file is not an intact index."""
+def is_damage(error: sqlite3.Error | UnicodeDecodeError) -> bool:
+    """Return whether an error means that the file is not an intact index.
+
+    Where SQLite's own message quotes a damaged schema, Python cannot decode it.
+    """
+    if isinstance(error, UnicodeDecodeError):
+        return True
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     return code in _DAMAGE_CODES or (
         code == sqlite3.SQLITE_ERROR and str(error).startswith(_MISSING_MESSAGES)

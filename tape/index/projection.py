@@ -301,7 +301,7 @@ class Index:
         """Do work that may be repeated: on a damaged index, and again on a new one."""
         try:
             return work(self._open_current())
-        except DatabaseError as error:
+        except (DatabaseError, UnicodeDecodeError) as error:
             if not is_damage(error):
                 raise
         file = self._file or get_file_identity(self._home)

@@ -476,7 +476,14 @@ def _replace(path):
     _with("CREATE TABLE theirs (x)", "PRAGMA application_id = 7")(path)
 
 
+def _damage_schema(path):
+    """Let a word of the schema be no text: SQLite's message quotes it."""
+    data = path.read_bytes()
+    path.write_bytes(data.replace(b"CREATE INDEX tapes_", b"CREATE INDE\xf5 tapes_", 1))
+
+
 SPOILED = [
+    (_damage_schema, "damaged"),
     (lambda path: path.write_bytes(b"what is this" * 400), "damaged"),
     (_halve, "damaged"),
     (_with("DROP TABLE tapes"), "damaged"),
