@@ -83,16 +83,15 @@ class Registry(Struct, omit_defaults=True):
                 known = format_names(self.remotes, name) if self.remotes else "none"
                 raise NotFound(f"no remote {name!r}; there are: {known}")
             return name
-        if self.default in self.remotes:
-            return self.default or ""
+        default = self.find_default()
+        if default is not None:
+            return default
         if not self.remotes:
             raise NotFound("this store has no remote: `tape remote add NAME URL` adds one")
-        if len(self.remotes) > 1:
-            names = ", ".join(sorted(self.remotes))
-            raise UsageError(
-                f"which remote: {names}? Name one, or choose it with `tape remote default NAME`"
-            )
-        return next(iter(self.remotes))
+        names = ", ".join(sorted(self.remotes))
+        raise UsageError(
+            f"which remote: {names}? Name one, or choose it with `tape remote default NAME`"
+        )
 
     def find_default(self) -> str | None:
         """Return the default remote; None if there is none, or none was chosen among several."""
