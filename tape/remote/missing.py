@@ -207,8 +207,10 @@ def _find_masked_kinds(data: bytes, masked: MaskedJson) -> set[str]:
     return {kind.decode() for kind in kinds} or {"secret"}
 
 
-def has_chunk(tape: Tape, chunk: Chunk) -> bool:
-    """Return whether a tape here has all that a chunk holds."""
+def is_own_chunk(tape: Tape, chunk: Chunk, replica: Replica | None) -> bool:
+    """Return whether `replica`, this copy of the store, pushed a chunk, and all of it is here."""
+    if replica is None or chunk.head.replica != replica.id:
+        return False
     own = tape.folder.read(JOURNAL_NAME)
     for part, data in chunk.iter_parts():
         if part.file == JOURNAL_NAME and not all(

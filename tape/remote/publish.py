@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from ..errors import Busy, Overtaken, RemoteUnavailable
 from ..text import SHORT
 from .cursor import Cursor, TapeCursor
-from .missing import advance_cursor, create_blobs, has_chunk, plan_chunks
+from .missing import advance_cursor, create_blobs, is_own_chunk, plan_chunks
 from .objects import decode_chunk, make_chunk_key
 from .observer import WriteObserver
 from .push import Pusher
@@ -114,10 +114,9 @@ class Publisher(WriteObserver):
 
     def _accept_chunk(self, tape: Tape, seq: int) -> None:
         """Take over a chunk that a push of this store created; raise Overtaken for another's."""
-        key, replica = make_chunk_key(tape.id, seq), tape.replica()
+        key = make_chunk_key(tape.id, seq)
         chunk = decode_chunk(key, self._remote.read(key))
-        is_ours = chunk is not None and replica is not None and chunk.head.replica == replica.id
-        if chunk is None or not is_ours or not has_chunk(tape, chunk):
+        if chunk is None or not is_own_chunk(tape, chunk, tape.replica()):
             who = (chunk and chunk.head.machine) or "another machine"
             raise Overtaken(
                 f"{who} continued tape {tape.id[:SHORT]} at {self._name} meanwhile: what was "

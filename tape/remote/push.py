@@ -31,7 +31,7 @@ from .missing import (
     advance_cursor,
     align_journal,
     create_blobs,
-    has_chunk,
+    is_own_chunk,
     plan_chunks,
 )
 from .objects import (
@@ -263,10 +263,8 @@ class Pusher:
 
     def _is_ours(self, tape: str, chunk: Chunk) -> bool:
         """Return whether all that a chunk holds is here, as an interrupted push left it."""
-        if self._replica is None or chunk.head.replica != self._replica.id:
-            return False
         with self._open(tape) as ours:
-            return has_chunk(ours, chunk)
+            return is_own_chunk(ours, chunk, self._replica)
 
     def _note_pushed(self, tape: str, known: TapeCursor) -> None:
         self._unlogged[tape] = known
