@@ -31,23 +31,13 @@ undos and two redos of a branch whose entries are a, b, c, each with a checkpoin
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from contextlib import suppress
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from msgspec.structs import replace
-
 from tape.errors import NotFound, UsageError
-from tape.files.changes import PathChange, list_file_changes
+from tape.files.changes import list_file_changes
 from tape.files.plan import FileRestore, RestorePlan, plan_restore
 from tape.files.states import is_same_version
-from tape.files.work_folder import (
-    WorkFolder,
-    drop_known_authorship,
-    find_authorship,
-    find_work_folder,
-)
 from tape.model.entries import (
     BlobRef,
     Branch,
@@ -62,7 +52,8 @@ from tape.model.entries import (
     join_texts,
 )
 
-from ..errors import FilesElsewhere, NothingToUndo
+from ..errors import NothingToUndo
+from .local_changes import FindPlace, LocalChanges, find_folder, find_local_changes
 from .restore import (
     build_restore_patch,
     describe_disk_file,
@@ -74,7 +65,7 @@ from .restore import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Sequence
 
     from tape.files.changes import KnownVersion
     from tape.model.line import Entry
@@ -86,8 +77,6 @@ _NOTE = "The user put these files back to an earlier state"
 Scope = Literal["both", "talk", "files"]
 """What goes back."""
 Reason = Literal["undo", "redo", "rewind"]
-FindPlace = Callable[[], Meta | None]
-"""Returns what an entry would say of the folder here that a session works in; None without one."""
 
 
 class RewindPlan(NamedTuple):
@@ -193,10 +182,10 @@ def _plan_back(
 ) -> RewindPlan:
     entries = tape.entries(head)
     since = [change for change in list_file_changes(entries) if change.n > target.header.n]
-    files, here = RestorePlan(()), _HereChanges((), _find_folder(entries))
+    files, here = RestorePlan(()), LocalChanges((), find_folder(entries))
     unrecorded: tuple[str, ...] = ()
     if scope != "talk":
-        here = _find_changes_here(tape, entries, since, find_place)
+        here = find_local_changes(tape, entries, since, find_place)
         files = _plan_files(here, overwrite)
         unrecorded = _list_unrecorded_places(entries, target.header.n)
     prompts = () if scope == "files" else _list_prompts(entries, target.header.n)
@@ -219,82 +208,6 @@ def _list_unrecorded_places(entries: Sequence[Entry], after: int) -> tuple[str, 
             if start.environment is not None and start.replay != "safe"
         )
     )
-
-
-class _HereChanges(NamedTuple):
-    """Changes with the paths that their files have on this machine."""
-
-    changes: Sequence[PathChange]
-    folder: str
-    """What relative paths are relative to."""
-    place: Meta | None = None
-    """What an entry says of `folder`, where the head is in another one."""
-    elsewhere: Mapping[str, str] = MappingProxyType({})
-    """Paths of files that are not here, each with where they were changed."""
-
-
-def _find_changes_here(
-    tape: Tape,
-    entries: Sequence[Entry],
-    changes: Sequence[PathChange],
-    find_place: FindPlace | None,
-) -> _HereChanges:
-    """Return the changes of some entries of a path, with the paths of their files here.
-
-    A file that was changed on another machine, or in a folder that is gone, is in the checkout of
-    the same repository that `find_place` returns. Raises FilesElsewhere where changes were made in
-    another environment than a machine.
-    """
-    _refuse_other_environments(changes)
-    folder = find_work_folder(entries)
-    replica = tape.replica()
-    machine = None if replica is None else replica.machine
-    folders = {change.folder for change in changes}
-    gone = {one for one in folders if not _is_on_machine(one, machine)}
-    place = find_place() if find_place is not None and gone else None
-    here = None
-    if place is not None:
-        here = WorkFolder(place.cwd or "/", place.project, place.repository, machine)
-    located: list[PathChange] = []
-    elsewhere: dict[str, str] = {}
-    for change in changes:
-        if change.folder not in gone:
-            located.append(change)
-        elif here is not None and (moved := _move_change(change, here)) is not None:
-            located.append(moved)
-        elif change.folder.machine in (None, machine):
-            located.append(change)
-        else:
-            elsewhere[change.path] = f"{change.folder.machine}:{change.folder.root}"
-    if place is None or here is None or _is_on_machine(folder, machine):
-        return _HereChanges(located, os.path.normpath(folder.cwd or "/"), None, elsewhere)
-    place = replace(place, machine=machine)
-    place = drop_known_authorship(place, find_authorship(entries))
-    return _HereChanges(located, os.path.normpath(here.cwd), place, elsewhere)
-
-
-def _move_change(change: PathChange, here: WorkFolder) -> PathChange | None:
-    """Return a change as one of another checkout; None where its file has no place there."""
-    path = change.folder.find_counterpart(change.path, here)
-    source = change.source and change.folder.find_counterpart(change.source, here)
-    if path is None or (change.source is not None and source is None):
-        return None
-    return change._replace(path=path, source=source)
-
-
-def _is_on_machine(folder: WorkFolder, machine: str | None) -> bool:
-    """Return whether a folder is one of this machine, and there."""
-    return folder.machine in (None, machine) and os.path.isdir(folder.root)
-
-
-def _refuse_other_environments(changes: Sequence[PathChange]) -> None:
-    """Raise FilesElsewhere where changes were made in another environment than a machine."""
-    elsewhere = [change for change in changes if change.environment is not None]
-    if elsewhere:
-        raise FilesElsewhere(
-            tuple(dict.fromkeys(change.environment or "" for change in elsewhere)),
-            tuple(dict.fromkeys(change.path for change in elsewhere)),
-        )
 
 
 def plan_redo(
@@ -417,7 +330,7 @@ def _plan_forward(
     begin = _find_begin(entries, len(entries) if end is None else end, restore)
     base = entries[begin - 1]
     done = [change for change in list_file_changes(entries) if change.n > base.n]
-    here = _find_changes_here(tape, entries, done, find_place)
+    here = find_local_changes(tape, entries, done, find_place)
     files = _plan_files(here, overwrite)
     if not restore.moves_talk:
         return RewindPlan("redo", "files", head, base.id, (), files, here.folder, place=here.place)
@@ -470,7 +383,7 @@ def _is_restore_note(entry: Entry) -> bool:
             return False
 
 
-def _plan_files(here: _HereChanges, overwrite: Collection[str]) -> RestorePlan:
+def _plan_files(here: LocalChanges, overwrite: Collection[str]) -> RestorePlan:
     changes, folder = here.changes, here.folder
     named = {os.path.normpath(os.path.join(folder, path)) for path in overwrite}
     plan = plan_restore(changes, look_at_file, named)
@@ -605,10 +518,6 @@ def _build_note(plan: RewindPlan, files: Sequence[FileRestore]) -> str:
         for file in files
     )
     return f"{_NOTE} ({plan.reason}); read them again before you change them:\n{paths}"
-
-
-def _find_folder(entries: Sequence[Entry]) -> str:
-    return os.path.normpath(find_work_folder(entries).cwd or "/")
 
 
 def _list_prompts(entries: Sequence[Entry], after: int) -> tuple[str, ...]:
