@@ -18,7 +18,7 @@ from .env.variables import VariableRules
 from .errors import ConfigurationError
 from .private_files import locate_config_file, locate_home
 from .project import expand_rule, locate_project
-from .tools.limits import (
+from .tool_settings import (
     MAX_TIMEOUT_MS,
     Amount,
     Count,

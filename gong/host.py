@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from .agent.session import Session
     from .policy.decision import Policy
-    from .tools.limits import TruncationSettings
+    from .tool_settings import TruncationSettings
     from .tools.output_storage import OutputStorage
     from .tools.tool import AgentTool
     from .tools.truncation import TruncationStrategy

@@ -51,7 +51,7 @@ ORDER = {
             "project",
             "trust",
             "llm.models",
-            "tools.limits",
+            "tool_settings",
             "env.variables",
             "config_file",
             "config",

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from ..llm.models import Effort, EffortChoice, ProfileName
     from ..llm.types import Request, StreamEvent, ToolSpec
-    from ..tools.limits import ToolSettings
+    from ..tool_settings import ToolSettings
     from ..tools.registry import ToolRegistry
 
 

@@ -41,7 +41,7 @@ from ..errors import (
     SessionClosed,
 )
 from ..policy.approval import ModalPolicy, find_mode
-from ..tools.limits import Amount
+from ..tool_settings import Amount
 from . import events
 from .approvals import Approvals
 from .compaction import compact_branch

@@ -8,7 +8,7 @@ from typing import Any, get_type_hints
 
 from ..config import check_value
 from ..llm.models import EffortChoice  # noqa: TC001 (its values are checked)
-from ..tools.limits import MAX_TIMEOUT_MS, Amount, Count, PositiveCount, Timeout
+from ..tool_settings import MAX_TIMEOUT_MS, Amount, Count, PositiveCount, Timeout
 from .repetition import WINDOW
 
 

@@ -11,7 +11,7 @@ from tape.clock import read_clock
 from ..config import CompactionSettings
 from ..llm.retry import PATIENT_RETRY, RetryPolicy
 from ..policy.decision import allow_all
-from ..tools.limits import DEFAULT_SETTINGS
+from ..tool_settings import DEFAULT_SETTINGS
 from .no_hooks import NO_HOOKS, NoHooks
 from .session_config import SessionConfig
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ..env.protocol import ExecutionEnvironment
     from ..policy.decision import Policy
     from ..skills.session_skills import SessionSkills
-    from ..tools.limits import ToolSettings
+    from ..tool_settings import ToolSettings
     from ..tools.output_storage import OutputStorage
     from ..tools.registry import ToolRegistry
     from .hook_points import SessionHooks

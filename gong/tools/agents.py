@@ -24,15 +24,17 @@ from msgspec.structs import replace
 from tape.model.entries import Text
 from tape.text import format_count
 
+from ..tool_settings import DEFAULT_SETTINGS
 from .agent_runs import DEFAULT_TYPE, AgentOrder
-from .limits import DEFAULT_SETTINGS, choose_family_limits
+from .limits import choose_family_limits
 from .output_storage import keep_full_output
 from .tool import AgentTool, ToolOutcome, find_no_targets
 from .truncation import limit_text
 
 if TYPE_CHECKING:
+    from ..tool_settings import ToolSettings
     from .agent_runs import AgentReport, AgentRunner
-    from .limits import OutputLimits, ToolSettings
+    from .limits import OutputLimits
     from .tool import ToolContext
 
 _MAX_WAIT_MS = 600_000

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from ..tool_settings import MAX_BYTES, MAX_LINES
 from .command import classify_ending, execute_command
-from .limits import MAX_BYTES, MAX_LINES
 from .tool import NO_BACKGROUND, AgentTool, ToolOutcome, find_no_targets
 from .truncation import truncate_tail
 

@@ -13,25 +13,18 @@ from msgspec.structs import replace
 
 from tape.model.entries import Text
 
+from ..tool_settings import DEFAULT_SETTINGS, ToolSettings
 from . import apply_patch
 from .command import STOPPED, CommandDetails, classify_ending, execute_command
-from .limits import (
-    DEFAULT_SETTINGS,
-    FAMILY_LIMITS,
-    OutputLimits,
-    ToolSettings,
-    count_bytes,
-    format_limit,
-    format_size,
-)
+from .limits import FAMILY_LIMITS, OutputLimits, count_bytes, format_limit, format_size
 from .output_storage import FullOutput
 from .patch.parse import InvalidPatch, find_patch_in_command
 from .tool import NO_BACKGROUND, AgentTool, Diversion, ToolOutcome
 from .truncation import limit_joined_ends, truncate_tail
 
 if TYPE_CHECKING:
+    from ..tool_settings import OutputCaps
     from .command import FinishedCommand, KeptOutput
-    from .limits import OutputCaps
     from .tool import ErrorKind, ToolContext
     from .truncation import TruncatedText
 

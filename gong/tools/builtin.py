@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..errors import ConfigurationError
+from ..tool_settings import DEFAULT_SETTINGS, ToolSettings
 from . import apply_patch, edit, session_tools
 from . import edit as write
 from .agents import AGENT_TOOLS, build_agent_tools
@@ -20,13 +21,7 @@ from .families.file_tools import build_changing_tools, build_reading_tools
 from .families.search_tools import build_searching_tools
 from .find import build_find_tool, build_ls_tool
 from .grep import build_grep_tool
-from .limits import (
-    DEFAULT_SETTINGS,
-    FAMILY_LIMIT_NAMES,
-    FAMILY_LIMITS,
-    ToolSettings,
-    choose_family_limits,
-)
+from .limits import FAMILY_LIMIT_NAMES, FAMILY_LIMITS, choose_family_limits
 from .read import build_read_tool
 from .registry import ToolRegistry, TruncationMiddleware
 from .skill import SKILL_TOOL

@@ -27,7 +27,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 
-from .limits import FULL_BYTES, MAX_BYTES, format_size
+from ..tool_settings import MAX_BYTES
+from .limits import FULL_BYTES, format_size
 from .output_storage import find_blob
 
 if TYPE_CHECKING:

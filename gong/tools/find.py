@@ -9,7 +9,8 @@ from msgspec import Meta, Struct
 
 from tape.model.entries import Text
 
-from .limits import DEFAULT_SETTINGS, NO_LINE_CAPS, OutputCaps, ToolSettings, format_limit
+from ..tool_settings import DEFAULT_SETTINGS, NO_LINE_CAPS, OutputCaps, ToolSettings
+from .limits import format_limit
 from .output_storage import keep_full_output
 from .paths import build_path_error, format_path, locate_path
 from .tool import AgentTool, ToolOutcome

@@ -20,17 +20,9 @@ from tape.model.entries import Text
 
 from ..env.protocol import Search
 from ..env.scanner import LinePart, split_text_lines
+from ..tool_settings import DEFAULT_SETTINGS, NO_LINE_CAPS, OutputCaps, ToolSettings
 from .command import SpillFile
-from .limits import (
-    DEFAULT_SETTINGS,
-    MAX_KEPT_BYTES,
-    MAX_STORED_BYTES,
-    NO_LINE_CAPS,
-    OutputCaps,
-    ToolSettings,
-    encode_text,
-    format_limit,
-)
+from .limits import MAX_KEPT_BYTES, MAX_STORED_BYTES, encode_text, format_limit
 from .output_storage import FullOutput, keep_full_file, keep_full_output
 from .paths import build_path_error, format_path, locate_path
 from .tool import AgentTool, ToolOutcome

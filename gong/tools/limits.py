@@ -1,113 +1,15 @@
-"""Limits of tool results as values: what is set, what each tool and model family has, and sizes.
-
-The configuration uses the settings as tables of config.toml. `truncation` cuts by them.
-"""
+"""How long results of tool variants may be, and sizes as people read them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from msgspec import Meta, Struct, field
+from ..tool_settings import DEFAULT_SETTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-
-OutputForm = Literal["merged", "split"]
-"""How bash returns standard output and error: as they came, or each by itself."""
-Direction = Literal["head", "tail"]
-"""Which end of a text is kept."""
-StrategyName = Literal["lines_and_bytes", "lines", "bytes", "json_items"]
-"""What is counted where a result is cut, see `truncation.STRATEGIES`."""
-PositiveCount = Annotated[int, Meta(ge=1)]
-"""At least one."""
-Count = Annotated[int, Meta(ge=0)]
-"""A number of things, often with 0 for no limit."""
-Amount = Annotated[float, Meta(ge=0, le=1e9)]
-"""Seconds or US dollars; no amount is infinite."""
-Share = Annotated[float, Meta(ge=0, le=1)]
-"""A part of a whole."""
-
-MAX_LINES = 2000
-MAX_BYTES = 51_200
-RETENTION_DAYS = 7.0
-"""Age in days at which saved files are deleted, if they are not on a tape."""
-MAX_TIMEOUT_MS = 600_000
-"""Maximum timeout of any command in milliseconds."""
-Timeout = Annotated[int, Meta(ge=1, le=MAX_TIMEOUT_MS)]
-"""A timeout of a command in milliseconds."""
-
-
-class OutputCaps(NamedTuple):
-    """Where a tool cuts its own text; None is no limit of lines."""
-
-    max_lines: int | None = MAX_LINES
-    max_bytes: int = MAX_BYTES
-
-
-class TruncationOverride(Struct, frozen=True, forbid_unknown_fields=True):
-    """Settings of one tool; None is the setting for all tools."""
-
-    max_lines: PositiveCount | None = None
-    max_bytes: PositiveCount | None = None
-    direction: Direction | None = None
-    enabled: bool | None = None
-    strategy: StrategyName | None = None
-
-
-class TruncationSettings(Struct, frozen=True, forbid_unknown_fields=True):
-    """How results are cut; all is set."""
-
-    max_lines: PositiveCount = MAX_LINES
-    """Lines of a result that is not cut."""
-    max_bytes: PositiveCount = MAX_BYTES
-    """Bytes of a result that is not cut."""
-    direction: Direction = "head"
-    """Which part of a longer result is kept."""
-    enabled: bool = True
-    """Whether results are cut."""
-    retention_days: Amount = RETENTION_DAYS
-    """Age in days at which saved files are deleted, if they are not on a tape."""
-    storage_dir: str | None = None
-    """Folder of saved files without a tape; None is one among temporary files."""
-    strategy: StrategyName = "lines_and_bytes"
-    """What is counted: lines and bytes, one of them, or the items of a JSON array."""
-    tools: dict[str, TruncationOverride] = field(default_factory=dict)
-    """Settings of single tools, by name."""
-
-
-class ToolSettings(Struct, frozen=True):
-    """Settings of the built-in tools."""
-
-    command_prefix: str = ""
-    """Lines that bash runs before every command."""
-    bash_output: OutputForm = "merged"
-    """Standard output and error of the tool bash: merged as they came, or split."""
-    default_timeout_ms: Timeout | None = None
-    """Timeout of a command that sets none; None is the tool's own default."""
-    max_timeout_ms: Timeout = MAX_TIMEOUT_MS
-    """Maximum timeout of a command, whatever it asks for."""
-    output_limits: dict[str, PositiveCount] = field(default_factory=dict)
-    """Maximum characters of a result, by tool; bytes for read, bash, grep, find and ls."""
-    line_limits: dict[str, PositiveCount] = field(default_factory=dict)
-    """Maximum lines of a result, by tool."""
-    truncation: TruncationSettings = TruncationSettings()
-    """Limits for results that their tool does not cut."""
-
-    def caps(self, name: str, *, by_lines: bool = True) -> OutputCaps:
-        """Return the limits of a tool's own text; without `by_lines`, lines only if set."""
-        own = self.truncation.tools.get(name, TruncationOverride())
-        usual = self.truncation.max_lines if by_lines else None
-        return OutputCaps(
-            self.line_limits.get(name) or own.max_lines or usual,
-            self.output_limits.get(name) or own.max_bytes or self.truncation.max_bytes,
-        )
-
-
-DEFAULT_SETTINGS = ToolSettings()
-"""The settings where nothing is set."""
-LINE_CAPS, NO_LINE_CAPS = OutputCaps(), OutputCaps(None)
-"""The usual limits, with one of lines and without."""
+    from ..tool_settings import ToolSettings
 
 LimitMode = Literal["head_tail", "tail"]
 """What stays: both ends of a text, or its end."""

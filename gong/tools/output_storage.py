@@ -25,14 +25,8 @@ from msgspec import Struct
 from tape.model.entries import BlobRef
 from tape.store.blobs import HEAD_CHARACTERS
 
-from .limits import (
-    FULL_BYTES,
-    MAX_KEPT_BYTES,
-    RETENTION_DAYS,
-    Direction,
-    count_bytes,
-    encode_text,
-)
+from ..tool_settings import RETENTION_DAYS, Direction
+from .limits import FULL_BYTES, MAX_KEPT_BYTES, count_bytes, encode_text
 from .truncation import keep_full_text
 
 if TYPE_CHECKING:
@@ -40,7 +34,7 @@ if TYPE_CHECKING:
 
     from tape.store.blobs import Blobs
 
-    from .limits import TruncationOverride
+    from ..tool_settings import TruncationOverride
     from .truncation import TruncationEvent
 
 _NOT_IN_NAMES = re.compile("[^A-Za-z0-9_-]")

@@ -19,11 +19,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from ..tool_settings import DEFAULT_SETTINGS, ToolSettings
 from .agents import AGENT_TOOLS, SPAWNING_TOOLS, TASK_TOOLS
 from .bash import build_shell_tool
 from .families.search_tools import build_searching_tools
 from .grep import build_grep_tool
-from .limits import DEFAULT_SETTINGS, ToolSettings, choose_family_limits
+from .limits import choose_family_limits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

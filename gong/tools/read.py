@@ -12,6 +12,7 @@ from msgspec import Meta, Struct
 
 from tape.model.entries import Text
 
+from ..tool_settings import DEFAULT_SETTINGS, LINE_CAPS, OutputCaps, ToolSettings
 from .command import SpillFile
 from .documents import (
     UnreadablePdf,
@@ -20,13 +21,9 @@ from .documents import (
     render_notebook,
 )
 from .limits import (
-    DEFAULT_SETTINGS,
-    LINE_CAPS,
     MAX_KEPT_BYTES,
     MAX_STORED_BYTES,
     MAX_WHOLE_BYTES,
-    OutputCaps,
-    ToolSettings,
     encode_text,
     format_limit,
     format_size,

@@ -28,10 +28,11 @@ if TYPE_CHECKING:
 
     from ..env.protocol import ExecutionEnvironment
     from ..llm.types import Grammar
+    from ..tool_settings import TruncationOverride
     from .agent_runs import AgentRunner
     from .dialogue import Dialogue
     from .known_files import KnownFiles
-    from .limits import OutputLimits, TruncationOverride
+    from .limits import OutputLimits
     from .output_storage import FullOutput, OutputStorage
     from .truncation import TruncationEvent
 

@@ -23,22 +23,14 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from .limits import (
-    MAX_BYTES,
-    MAX_KEPT_BYTES,
-    MAX_LINES,
-    OutputCaps,
-    OutputLimits,
-    TruncationSettings,
-    count_bytes,
-    encode_text,
-    format_size,
-)
+from ..tool_settings import MAX_BYTES, MAX_LINES, OutputCaps, TruncationSettings
+from .limits import MAX_KEPT_BYTES, OutputLimits, count_bytes, encode_text, format_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from .limits import Direction, LimitMode, StrategyName
+    from ..tool_settings import Direction, StrategyName
+    from .limits import LimitMode
 
 MAX_LINE_CHARS = 500
 _CONTINUATION = 0b1000_0000

@@ -15,7 +15,8 @@ from msgspec import Struct
 from msgspec.structs import asdict, fields, replace
 
 from ..config import check_names, check_value
-from .limits import TruncationOverride, TruncationSettings, count_bytes
+from ..tool_settings import TruncationOverride, TruncationSettings
+from .limits import count_bytes
 from .output_storage import (
     FolderStorage,
     OutputStorage,

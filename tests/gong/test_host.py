@@ -8,7 +8,7 @@ from msgspec import Struct
 import gong
 from gong import trust
 from gong.agent import events
-from gong.tools.limits import TruncationOverride, TruncationSettings
+from gong.tool_settings import TruncationOverride, TruncationSettings
 from gong.tools.output_storage import FolderStorage
 from gong.tools.truncation import KeptText
 from tape.model.entries import ToolResult, join_texts

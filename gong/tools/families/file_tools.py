@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 
     from tape.model.entries import Block
 
-    from ..limits import OutputLimits, ToolSettings
+    from ...tool_settings import ToolSettings
+    from ..limits import OutputLimits
     from ..tool import ToolContext
 
 

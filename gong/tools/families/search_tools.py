@@ -14,6 +14,7 @@ from msgspec import Meta, Struct
 from tape.model.entries import Text
 
 from ...env.protocol import Search
+from ...tool_settings import OutputCaps
 from ..find import PathDisplay, find_paths, format_entry, list_folder, show_paths
 from ..grep import (
     GrepMatches,
@@ -23,14 +24,15 @@ from ..grep import (
     search_path,
     show_matches,
 )
-from ..limits import OutputCaps, choose_family_limits
+from ..limits import choose_family_limits
 from ..output_storage import keep_full_output
 from ..paths import format_path
 from ..tool import AgentTool, ToolOutcome
 from ..truncation import cut_with_notices, describe_limit_reached
 
 if TYPE_CHECKING:
-    from ..limits import OutputLimits, ToolSettings
+    from ...tool_settings import ToolSettings
+    from ..limits import OutputLimits
     from ..tool import ToolContext
 
 

@@ -12,9 +12,9 @@ import pytest
 from msgspec.structs import asdict
 
 from gong.env.local import LocalEnvironment
+from gong.tool_settings import ToolSettings
 from gong.tools import bash, command
 from gong.tools import command as spill
-from gong.tools.limits import ToolSettings
 from gong.tools.output_storage import TapeStorage
 from gong.tools.tool import ToolContext, encode_details
 from tape.model.entries import join_texts

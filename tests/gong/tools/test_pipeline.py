@@ -2,7 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gong.tools.limits import FAMILY_LIMITS, OutputLimits, ToolSettings, choose_family_limits
+from gong.tool_settings import ToolSettings
+from gong.tools.limits import FAMILY_LIMITS, OutputLimits, choose_family_limits
 from gong.tools.truncation import limit_joined_ends, limit_text
 
 AGAIN = (

@@ -5,8 +5,8 @@ from dataclasses import replace
 import msgspec
 import pytest
 
+from gong.tool_settings import ToolSettings
 from gong.tools.builtin import SESSION_TOOLS, build_registry
-from gong.tools.limits import ToolSettings
 from gong.tools.profiles import PROFILES, apply_profile
 from gong.tools.tool import PreparedCall
 from tape.model.entries import ToolCall

@@ -11,8 +11,9 @@ from gong.env.local import LocalEnvironment
 from gong.env.wrappers import EnvironmentWrapper
 from gong.errors import ConfigurationError
 from gong.llm.types import Grammar
+from gong.tool_settings import TruncationOverride
 from gong.tools.builtin import build_registry
-from gong.tools.limits import OutputLimits, TruncationOverride
+from gong.tools.limits import OutputLimits
 from gong.tools.output_storage import FolderStorage
 from gong.tools.registry import ToolRegistry, build_schema
 from gong.tools.tool import (

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import asdict
 
+from gong.tool_settings import MAX_BYTES
 from gong.tools import truncation
-from gong.tools.limits import MAX_BYTES, format_size
+from gong.tools.limits import format_size
 from gong.tools.truncation import TruncatedText, truncate_head, truncate_line, truncate_tail
 
 CORPUS = Path(__file__).parents[4] / "shared/corpus/truncate/pi_truncate.jsonl"

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gong.errors import ConfigurationError
-from gong.tools.limits import TruncationOverride, TruncationSettings
+from gong.tool_settings import TruncationOverride, TruncationSettings
 from gong.tools.output_storage import (
     FolderStorage,
     TapeStorage,

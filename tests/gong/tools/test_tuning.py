@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from gong.errors import ConfigurationError
+from gong.tool_settings import ToolSettings, TruncationOverride, TruncationSettings
 from gong.tools.bash import build_bash_tool
 from gong.tools.builtin import build_registry
-from gong.tools.limits import ToolSettings, TruncationOverride, TruncationSettings
 from gong.tools.tool import AgentTool, ToolOutcome
 from tape.model.entries import join_texts
 from tests.gong.env.memory import MemoryEnvironment
