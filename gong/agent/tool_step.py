@@ -49,6 +49,8 @@ if TYPE_CHECKING:
     from ..tools.registry import ToolRegistry
     from ..tools.tool import PreparedCall
     from ..tools.truncation import TruncationEvent
+    from .queues import SessionQueues
+    from .recorder import Recorder
     from .run_context import RunContext
 
 SKIPPED = "Skipped due to queued user message"
@@ -74,7 +76,7 @@ async def run_tools(context: RunContext, calls: Sequence[ToolCall], *, is_cut: b
     for group in _group_calls(context.setup.tools, calls):
         running = [_RunningCall(context, call, is_cut=is_cut) for call in group]
         if not context.queues.steering:
-            await _run_call_group(context, running)
+            await _run_call_group(context.recorder, context.queues, running)
             continue
         for running_call in running:
             running_call.record_result(tool.ToolOutcome.error(SKIPPED))
@@ -88,7 +90,9 @@ def _group_calls(tools: ToolRegistry, calls: Sequence[ToolCall]) -> Iterator[lis
         yield from [[call] for call in together] if kind is None else [together]
 
 
-async def _run_call_group(context: RunContext, running: Sequence[_RunningCall]) -> None:
+async def _run_call_group(
+    recorder: Recorder, queues: SessionQueues, running: Sequence[_RunningCall]
+) -> None:
     """Run calls in parallel and record their results in call order, also when stopped."""
     try:
         allowed = []
@@ -98,8 +102,8 @@ async def _run_call_group(context: RunContext, running: Sequence[_RunningCall]) 
             await asyncio.sleep(0)  # of thousands of calls each may be the last before Ctrl+C
         # After a power cut, a call with effects must not look as if it had never begun.
         if any(prepared.tool.replay == "unsafe" for _, prepared in allowed):
-            context.recorder.barrier()
-        with context.queues.allow_interrupt():
+            recorder.barrier()
+        with queues.allow_interrupt():
             slots = asyncio.Semaphore(_MAX_AT_ONCE)
             async with asyncio.TaskGroup() as group:
                 for call, prepared in allowed:

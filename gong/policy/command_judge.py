@@ -91,7 +91,7 @@ class CommandJudge:
             parts = [self._judge_action(one) for one in actions]
         parts += (self._judge_git_program(one) for one in programs)
         if judged.removes:  # in a text that no rule shows
-            parts = [one._replace(offered=(), for_good=False) for one in parts]
+            parts = [one._replace(offered=(), can_have_rule=False) for one in parts]
         is_open = self.access.find_open_rule("bash") is not None
         rules = self.access.rules
         if is_open and not any(rule.tool == "read" for rule in (*rules.deny, *rules.ask)):
@@ -148,7 +148,7 @@ class CommandJudge:
         rule = self.access.find_open_rule("bash")
         if rule is not None:
             return self.access.build_allowance(rule)
-        return self.access.decide_unnamed(why, lambda: Ruling("ask", why, for_good=False))
+        return self.access.decide_unnamed(why, lambda: Ruling("ask", why, can_have_rule=False))
 
     def _judge_danger(self, judged: CommandAnalysis) -> Ruling | None:
         """Return what the floor says: nothing, a refusal, or a question that no rule answers."""
@@ -157,7 +157,7 @@ class CommandJudge:
             return None
         every = tuple(_list_dangers(dangers))
         if all(one.asks for one in dangers) and self.access.has_person:
-            return Ruling("ask", "; ".join(every), by="danger", for_good=False, reasons=every)
+            return Ruling("ask", "; ".join(every), by="danger", can_have_rule=False, reasons=every)
         lines = _list_dangers([one for one in dangers if not one.asks] or dangers)
         text = format_danger(lines, self.access.locale)
         return Ruling("deny", "; ".join(lines), by="danger", text=text, reasons=every)
@@ -247,7 +247,7 @@ class CommandJudge:
             if accepts and self.files.is_plain_change(action):
                 return Ruling("allow")
             if action.removes:
-                return Ruling("ask", why, for_good=False)
+                return Ruling("ask", why, can_have_rule=False)
             rule = build_action_rule(action)
             return Ruling("ask", why, offered=(rule,) if rule else ())
 

@@ -153,7 +153,7 @@ class FileJudge:
         """Ask about what changes gong's own files, or refuse it in modes that change nothing."""
         if self.access.mode in {PermissionMode.PLAN, PermissionMode.LOCKED}:
             return self.access.build_refusal(self.access.mode, why)
-        return Ruling("ask", why, by="own", for_good=False)
+        return Ruling("ask", why, by="own", can_have_rule=False)
 
     def is_plain_change(self, action: CommandFinding) -> bool:
         """Whether accept_edits may run a plain command for files unasked."""

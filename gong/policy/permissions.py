@@ -319,7 +319,7 @@ class PermissionPolicy:
         from .call_judge import find_command
 
         line = find_command(arguments)
-        if find_family(name) == "bash" and line and all(one.for_good for one in asked):
+        if find_family(name) == "bash" and line and all(one.can_have_rule for one in asked):
             files = (rule for rule in offers if rule.startswith("Read("))
             choices.append((f"Bash({escape_pattern(line.strip())})", *files))
         for offered in choices:

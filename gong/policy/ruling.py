@@ -26,7 +26,7 @@ class Ruling(NamedTuple):
     """Rules that would allow this very call, and nothing that they do not show; for an answer."""
     text: str = ""
     """The refusal for the model."""
-    for_good: bool = True
+    can_have_rule: bool = True
     """Whether a rule may be offered for it, be it one of the whole command line."""
     once: bool = False
     """Whether a person may allow it this once although it is refused."""

@@ -288,9 +288,9 @@ def replace_spans(
     middle = new + "".join(part + new for part in gaps)
     start = len(file.mark) + len(file.encode_piece(text[:first]))
     old_end = start + len(file.encode_piece(text[first:last]))
-    put_in = file.encode_piece(middle)
-    after = b"".join((memoryview(before)[:start], put_in, memoryview(before)[old_end:]))
-    return FileReplacement(before, after, start, old_end, start + len(put_in))
+    inserted = file.encode_piece(middle)
+    after = b"".join((memoryview(before)[:start], inserted, memoryview(before)[old_end:]))
+    return FileReplacement(before, after, start, old_end, start + len(inserted))
 
 
 def is_same_text(first: str, other: str) -> bool:

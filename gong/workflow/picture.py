@@ -34,8 +34,8 @@ _MINUTE = 60
 class TimeLeft(NamedTuple):
     """Seconds until a workflow is done."""
 
-    at_best: float
-    at_worst: float
+    shortest: float
+    longest: float
 
 
 def estimate_time_left(workflow: Workflow, now: int) -> TimeLeft | None:
@@ -84,7 +84,7 @@ def format_time_left(left: TimeLeft | None) -> str:
     """Return a range of time as text."""
     if left is None:
         return "time left is not known yet"
-    best, worst = _choose_seconds(left.at_best), _choose_seconds(left.at_worst)
+    best, worst = _choose_seconds(left.shortest), _choose_seconds(left.longest)
     if best == worst:
         return f"{format_seconds(worst)} left"
     return f"{format_seconds(best)} to {format_seconds(worst)} left"

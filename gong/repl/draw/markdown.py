@@ -219,7 +219,7 @@ class MarkdownStream:
     def _end_block(self, columns: int) -> Iterator[StyledLine]:
         """Yield the lines of the open block, and close it."""
         kind, block, fence = self._kind, self._block, self._fence
-        had_blanks = self._blanks > 0
+        had_blank_lines = self._blanks > 0
         self._kind, self._block, self._fence, self._blanks = "", [], None, 0
         if not kind:
             return
@@ -229,7 +229,7 @@ class MarkdownStream:
             rows = render_block("\n".join(block), columns)
         yield from self._space_rows(rows)
         ends_in_code = kind in {"fence", "code"} or block[-1].strip()[:3] in {"```", "~~~"}
-        self._is_apart = had_blanks or ends_in_code
+        self._is_apart = had_blank_lines or ends_in_code
 
     def _space_rows(self, rows: list[StyledLine]) -> Iterator[StyledLine]:
         """Yield the rows of a block, with an empty one before them if it stands apart."""
