@@ -176,13 +176,20 @@ _FAILED = "no answer came: the call of the model failed"
 
 def _find_last_folder(path: Sequence[Entry]) -> str | None:
     """Return the folder that a path last says it works in."""
-    for entry in reversed(path):
-        match entry.data:
-            case Meta(cwd=str(cwd)) | Start(cwd=cwd) | Anchor(state=State(cwd=str(cwd))) if cwd:
-                return cwd
-            case _:
-                pass
-    return None
+    return next(filter(None, map(_read_folder, reversed(path))), None)
+
+
+_PLACING_TYPES = frozenset({Meta.entry_type, Start.entry_type, Anchor.entry_type})
+"""The entries that may name a folder."""
+
+
+def _read_folder(entry: Entry) -> str | None:
+    """Return the folder that an entry says its session works in from there on."""
+    match entry.data:
+        case Meta(cwd=str(cwd)) | Start(cwd=cwd) | Anchor(state=State(cwd=str(cwd))) if cwd:
+            return cwd
+        case _:
+            return None
 
 
 def _is_same_folder(first: str | None, other: str | None) -> bool:
@@ -247,7 +254,8 @@ class Recorder:
         """
         folder = _find_last_folder(self.path)
         if folder is None and find_newest_anchor(self.path) is not None:
-            folder = _find_last_folder(self.tape.entries(self.head(), skipped=self.skipped.append))
+            older = self.tape.find_entries_back(self.head(), _PLACING_TYPES, self.skipped.append)
+            folder = next(filter(None, map(_read_folder, older)), None)
         return folder
 
     def enter_folder(

@@ -237,6 +237,28 @@ class Segment(NamedTuple):
         with self.source.phases.open(self.phase) as file:
             yield from file.lines(self.start, self.end)
 
+    def find_entries_back(
+        self, types: AbstractSet[str], skipped: Callable[[str], None]
+    ) -> Iterator[Entry]:
+        """Yield the entries of these types newest first; report those that do not verify.
+
+        No line of another type is checked or decoded.
+        """
+        marks = [b'"type":"%s"' % name.encode() for name in types]
+        with self.source.phases.open(self.phase) as file:
+            lines = [
+                place
+                for start, run in file.read_runs(self.start, self.end)
+                if any(mark in run for mark in marks)
+                for place in _split_run(start, run)
+                if read_type(place[1]) in types
+            ]
+        for offset, line in reversed(lines):
+            checked = self._build_checker(skipped).read(offset, line)
+            if checked is not None:
+                tell = partial(self._report_undecodable, skipped, offset)
+                yield from decode_lines(checked, self.source.expand, tell)
+
     def read_checked_lines(self, skipped: Callable[[str], None]) -> Iterator[tuple[int, bytes]]:
         """Yield (offset, line) of lines that verify, oldest first; report others to `skipped`."""
         return split_runs(self.read_checked_runs(skipped))

@@ -132,10 +132,12 @@ class PhaseFile(Descriptor):
         while start > 0:
             step = _choose_read_size(step, rest)
             begin = max(start - step, 0)
-            rest, start = self.read(begin, start) + rest, begin
-            while (cut := rest.rfind(b"\n")) >= 0:
-                yield start + cut + 1, rest[cut + 1 :]
-                rest = rest[:cut]
+            data, start = self.read(begin, start) + rest, begin
+            stop = len(data)
+            while (cut := data.rfind(b"\n", 0, stop)) >= 0:
+                yield start + cut + 1, data[cut + 1 : stop]
+                stop = cut
+            rest = data[:stop]
         if end > 0:
             yield 0, rest
 

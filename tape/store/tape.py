@@ -43,6 +43,7 @@ from .tape_folder import TapeFolder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from collections.abc import Set as AbstractSet
 
     from ..model.entries import Anchor, BlobRef
     from ..model.line import Entry
@@ -203,6 +204,20 @@ class Tape:
             drop_repeated_values(run, entries[-1].id if entries else "", known, digests=digests)
             entries += run
         return entries
+
+    def find_entries_back(
+        self,
+        head: Head,
+        types: AbstractSet[str],
+        skipped: Callable[[str], None] = warn_of_damage,
+    ) -> Iterator[Entry]:
+        """Yield the entries of these types on the path to a head, newest first.
+
+        Their phases are read as far as the caller goes; entries of other types are neither checked
+        nor decoded.
+        """
+        for segment in self.walk_path_back(head):
+            yield from segment.find_entries_back(types, skipped)
 
     def newest(self, head: Head, count: int) -> tuple[KeptRange, ...]:
         """Return the newest `count` entries of a path as the ranges an anchor keeps, oldest first.

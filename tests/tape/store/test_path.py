@@ -5,7 +5,7 @@ import pytest
 
 from tape.clock import format_timestamp
 from tape.errors import Damaged, NotFound
-from tape.model.entries import Anchor, Assistant
+from tape.model.entries import Anchor, Assistant, Meta, Start, Text, User
 from tape.model.line import encode_line, encode_payload
 from tests.tape import making, reader
 
@@ -133,3 +133,32 @@ class TestForkedTapes:
         with forked(store, tape, tape.head()) as child:
             folder.rename(folder.with_name("renamed"))
             assert making.texts(child) == ["one"]
+
+
+class TestEntriesOfSomeTypes:
+    PLACES = frozenset({Start.entry_type, Meta.entry_type, Anchor.entry_type})
+
+    def test_are_found_newest_first_on_all_phases(self, tape):
+        with tape.writer("main") as writer:
+            # A text that looks like the head of such an entry is none.
+            writer.append(User((Text('Z","type":"meta","dh":"'),)))
+            moved = writer.append(Meta(cwd="/second"))
+            anchor = writer.anchor(Anchor(kind="compaction", summary="so far"))
+            for n in range(2000):
+                writer.append(User((Text(f"{n} {'x' * 200}"),)))
+            last = writer.append(Meta(cwd="/third"))
+            writer.append(User((Text("the end"),)))
+        start = making.entries(tape, "main")[0]
+        assert [*tape.find_entries_back(tape.head(), self.PLACES)] == [last, anchor, moved, start]
+
+    def test_that_changed_on_the_disk_are_left_out_and_reported(self, tape, folder):
+        with tape.writer("main") as writer:
+            writer.append(Meta(cwd="/second"))
+            writer.append(User((Text("the end"),)))
+        file = folder / "phases/0001-main-start/entries.jsonl"
+        file.write_bytes(file.read_bytes().replace(b"/second", b"/sicond"))
+        skipped = []
+        found = [*tape.find_entries_back(tape.head(), self.PLACES, skipped.append)]
+        assert [entry.type for entry in found] == ["start"]
+        assert len(skipped) == 1
+        assert "line at byte" in skipped[0]
