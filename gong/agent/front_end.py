@@ -22,8 +22,8 @@ from ..context.system import (
 )
 from ..env.local import LocalEnvironment
 from ..errors import AuthenticationError, ConfigurationError, UnknownModel
+from ..llm.addresses import find_endpoint
 from ..llm.models import is_usual_address, list_usual_efforts
-from ..llm.provider_factory import find_endpoint
 from ..llm.types import StreamFailure
 from ..private_files import locate_config_file, locate_home
 from ..tools.profiles import PROFILES, apply_profile
@@ -151,6 +151,7 @@ class ModelFactory:
         name = self.names.resolve_name(name)
         preset = self.names.presets.get(name.partition("/")[0])
         if preset is not None:
+            preset = preset.choose_variant(name.partition("/")[2])
             return self._build_model(
                 name, preset.api, find_endpoint(preset, self.environ), _refuse_stream
             )

@@ -86,7 +86,9 @@ class Client:
         find_key = find_key or partial(_find_env_key, environ)
 
         def create_factory(preset: Preset) -> Factory:
-            return lambda _model: create_provider(preset, environ, find_key, find_source)
+            return lambda model: create_provider(
+                preset.choose_variant(model), environ, find_key, find_source
+            )
 
         served = {name: create_factory(preset) for name, preset in presets.items()}
         first = next(_iter_configured_presets(presets, environ), None)

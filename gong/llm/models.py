@@ -32,6 +32,11 @@ EffortChoice = Literal["none", "low", "medium", "high", "xhigh"]
 ProfileName = Literal["default", "anthropic", "openai", "gemini"]
 """Model families that know tools and instructions under names of their own."""
 
+PlaceName = Literal[
+    "region", "project", "location", "resource", "account", "gateway", "api_version"
+]
+"""What an address, a path or a query names in braces."""
+
 _OWN_FIELDS: Mapping[Api, frozenset[str]] = {
     "anthropic-messages": frozenset(
         {"model", "messages", "system", "tools", "tool_choice", "stream", "max_tokens"}
@@ -148,14 +153,42 @@ class Preset(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Variables that may hold the key, first one first."""
     key_of: str = ""
     """Another provider whose key this one uses."""
-    auth: Literal["bearer", "x-api-key", "x-goog-api-key"] = "bearer"
-    """How the key is sent."""
+    auth: Literal["bearer", "x-api-key", "x-goog-api-key", "api-key"] = "bearer"
+    """How the key is sent; `api-key` sends a token of Entra as a bearer's."""
     transport: Literal["http", "sdk"] = "http"
     """What sends the calls: our own HTTP client, or the official SDK of the API above it."""
     base_url_aliases: tuple[str, ...] = ()
     """Variables that override the address as well, where its own is not set."""
+    base_urls: dict[str, str] = field(default_factory=dict)
+    """A location → the address there, where it differs from `base_url`."""
+    base_path: str = ""
+    """The path of an address that has none."""
     host_variable: str = ""
-    """A variable that names host and port only, such as OLLAMA_HOST."""
+    """A variable that names host and port, with or without a scheme, such as OLLAMA_HOST."""
+    path: str = ""
+    """The path of a call below the address, with `{model}`; empty for the API's own."""
+    model_in_path: bool = False
+    """The path names the model, the body does not."""
+    query: dict[str, str] = field(default_factory=dict)
+    """Fields of the address of each call, after its question mark."""
+    body_version: str = ""
+    """The version of the API, if the body has to name it in place of a header."""
+    deployments: dict[str, str] = field(default_factory=dict)
+    """A model → the name that it was deployed under."""
+    region: str = ""
+    project: str = ""
+    location: str = ""
+    resource: str = ""
+    account: str = ""
+    gateway: str = ""
+    api_version: str = ""
+    """What an address, a path or a query names in braces, such as `{region}`."""
+    variables: dict[PlaceName, tuple[str, ...]] = field(default_factory=dict)
+    """One of these seven → the variables that hold it where it is not given, first one first."""
+    usual: dict[PlaceName, str] = field(default_factory=dict)
+    """One of these seven → its value if nothing else says it."""
+    variants: tuple[dict[str, Any], ...] = ()
+    """Other fields for some models: those whose name the pattern `models` finds."""
     headers: dict[str, str] = field(default_factory=dict)
     header_variables: dict[str, str] = field(default_factory=dict)
     """Header → variable it is taken from, sent only when that is set."""
@@ -186,6 +219,25 @@ class Preset(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     def key_name(self) -> str:
         """The provider under whose name the key is saved."""
         return self.key_of or self.name
+
+    def choose_variant(self, model: str) -> Preset:
+        """Return the preset with the fields that apply to a model of it."""
+        rows = (row for row in self.variants if re.search(row["models"], model))
+        row = next(rows, None)
+        return self if row is None else self.apply_variant(row)
+
+    def apply_variant(self, row: Mapping[str, Any]) -> Preset:
+        """Return the preset with the fields of a variant over its own.
+
+        Raises ConfigurationError for a field that there is not.
+        """
+        changes = {name: value for name, value in row.items() if name != "models"}
+        plain = msgspec.structs.replace(self, variants=())
+        return _parse_preset(self.name, overlay_row(plain, changes))
+
+    def get_deployment(self, model: str) -> str:
+        """Return the name of a model at the provider."""
+        return self.deployments.get(model, model)
 
     @property
     def base_url_variables(self) -> tuple[str, ...]:
@@ -229,13 +281,36 @@ def _load_rows(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, Preset]:
         return {**shipped}
     own = {
         # a row with an address can be asked, though its provider is not as shipped
-        name: _parse_preset(
-            name,
-            overlay_row(shipped.get(name), {"later": "", **row} if row.get("base_url") else row),
+        name: _check_variants(
+            _parse_preset(
+                name,
+                _overlay_preset(
+                    shipped.get(name), {"later": "", **row} if row.get("base_url") else row
+                ),
+            )
         )
         for name, row in rows.items()
     }
     return shipped | own
+
+
+def _overlay_preset(below: Preset | None, row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of `below` and of its variants with those of `row` over them."""
+    fields = overlay_row(below, row)
+    if below is not None and "variants" not in row:
+        fields["variants"] = [_overlay_variant(variant, row) for variant in below.variants]
+    return fields
+
+
+def _overlay_variant(variant: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, Any]:
+    merged = {}
+    for name, value in variant.items():
+        own = row.get(name)
+        if isinstance(value, dict) and isinstance(own, dict):
+            merged[name] = {**value, **own}
+        elif name not in row:
+            merged[name] = value
+    return merged
 
 
 def overlay_row(below: Struct | None, row: Mapping[str, Any]) -> dict[str, Any]:
@@ -262,6 +337,18 @@ def _parse_preset(name: str, row: Mapping[str, Any]) -> Preset:
         return msgspec.convert({**row, "name": name}, Preset)
     except msgspec.ValidationError as error:
         raise ConfigurationError(f"providers.{name}: {error}") from error
+
+
+def _check_variants(preset: Preset) -> Preset:
+    for row in preset.variants:
+        try:
+            re.compile(row["models"])
+        except (KeyError, TypeError, re.error):
+            raise ConfigurationError(
+                f"providers.{preset.name}: each of its variants needs models, a pattern of names"
+            ) from None
+        preset.apply_variant(row)
+    return preset
 
 
 def load_tables(name: str) -> dict[str, Any]:
@@ -382,7 +469,8 @@ class ModelInfo(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     def check_options(self, presets: Mapping[str, Preset]) -> None:
         """Raise ConfigurationError where `provider_options` set what gong sets itself."""
         if self.provider_options and (preset := presets.get(self.provider)) is not None:
-            check_options(self.provider_options, preset.api, f"models.{self.id!r}")
+            api = preset.choose_variant(self.model).api
+            check_options(self.provider_options, api, f"models.{self.id!r}")
 
     def can(self, ability: Ability) -> bool:
         """Return whether the model is known to have an ability."""

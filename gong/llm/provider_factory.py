@@ -8,9 +8,7 @@ from __future__ import annotations
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
-from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
-from urllib.parse import urlsplit
 
 import msgspec
 from msgspec.structs import replace
@@ -18,8 +16,8 @@ from msgspec.structs import replace
 from tape.formats.wire import decode_json, encode_json
 
 from ..errors import AuthenticationError, ConfigurationError, InvalidRequest
+from .addresses import fill_places, find_endpoint, is_loopback
 from .models import NO_KEY
-from .provider_errors import remove_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -126,8 +124,10 @@ def prepare_setup(preset: Preset, environ: Mapping[str, str], find_key: FindKey)
     variables = preset.header_variables.items()
     values = {header: environ.get(name, "").strip() for header, name in variables}
     set_ = {header: value for header, value in values.items() if value}
-    preset = replace(preset, headers={**preset.headers, **set_})
-    return ProviderSetup(preset, key, endpoint)
+    query = {name: fill_places(preset, text, environ) for name, text in preset.query.items()}
+    path = fill_places(preset, preset.path, environ)
+    headers = {**preset.headers, **set_}
+    return ProviderSetup(replace(preset, headers=headers, query=query, path=path), key, endpoint)
 
 
 def encode_request_body(preset: Preset, request: Request) -> bytes:
@@ -135,6 +135,7 @@ def encode_request_body(preset: Preset, request: Request) -> bytes:
 
     Raises InvalidRequest for what its API does not support.
     """
+    preset = preset.choose_variant(request.model)
     adapter = _ADAPTERS[preset.api]
     encoder = _load_class(adapter, "request", adapter.encoder)(preset)
     try:
@@ -157,19 +158,6 @@ def encode_neutral_body(request: Request) -> bytes:
     return encode_json(msgspec.to_builtins(fields, enc_hook=lambda raw: decode_json(bytes(raw))))
 
 
-def find_endpoint(preset: Preset, environ: Mapping[str, str]) -> str:
-    """Return the provider's address without a final slash; raises ConfigurationError."""
-    for variable in preset.base_url_variables:
-        if address := environ.get(variable, "").strip():
-            return _check_endpoint(address, variable)
-    host = environ.get(preset.host_variable, "").strip() if preset.host_variable else ""
-    if host:
-        with_scheme = host if "://" in host else f"http://{host}"
-        path = urlsplit(preset.base_url).path
-        return _check_endpoint(with_scheme.rstrip("/"), preset.host_variable) + path
-    return _check_endpoint(preset.base_url, f"base_url of providers.{preset.name}")
-
-
 def is_configured(preset: Preset, environ: Mapping[str, str], *, has_key: bool) -> bool:
     """Return whether the provider is ready: it has a key, or is configured on this machine."""
     if preset.later:
@@ -181,31 +169,6 @@ def is_configured(preset: Preset, environ: Mapping[str, str], *, has_key: bool) 
 def is_valid_key(text: str) -> bool:
     """Return whether a text can be a key: printable ASCII without spaces."""
     return bool(text) and text.isascii() and text.isprintable() and " " not in text
-
-
-def is_loopback(url: str) -> bool:
-    """Return whether an address is one of this machine."""
-    host = _parse_host(url)
-    if host is None or host == "localhost":
-        return host is not None
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-def _check_endpoint(url: str, where: str) -> str:
-    """Return an address without secrets, fit to show and record; raises ConfigurationError."""
-    if _parse_host(url) is None:
-        address = remove_keys(url)
-        raise ConfigurationError(f"{where} is {address!r}, which is not an http(s) address")
-    parts = urlsplit(url)
-    if parts.username is not None or parts.query or parts.fragment:
-        raise ConfigurationError(
-            f"{where} contains more than an address: put keys and passwords into a variable or, as "
-            "headers, in [providers.NAME]"
-        )
-    return url.rstrip("/")
 
 
 def _check_key(preset: Preset, key: str, endpoint: str) -> str:
@@ -240,13 +203,3 @@ def require_package(preset: Preset) -> None:
             raise ConfigurationError(
                 f"the {package} package is not installed: pip install 'gong[{adapter.extra}]'"
             )
-
-
-def _parse_host(url: str) -> str | None:
-    """Return the host of an http(s) address; None for anything else."""
-    try:
-        parts = urlsplit(url)
-        parts.port  # noqa: B018 (raises for a port that is none)
-    except ValueError:
-        return None
-    return parts.hostname if parts.scheme in {"http", "https"} and parts.hostname else None

@@ -21,8 +21,10 @@ SERVED = [name for name, preset in PRESETS.items() if not preset.later]
 
 async def failure_of(name, url):
     """Return the error of a call to a preset whose host is at `url`."""
-    environ = {PRESETS[name].base_url_variables[0]: url}
-    events = await events_of(create_provider(PRESETS[name], environ, lambda *_: KEY), HELLO)
+    preset = PRESETS[name]
+    environ = {variable: "p" for names in preset.variables.values() for variable in names}
+    environ[preset.base_url_variables[0]] = url
+    events = await events_of(create_provider(preset, environ, lambda *_: KEY), HELLO)
     assert [type(event) for event in events] == [StreamFailure]
     return events[0].error
 

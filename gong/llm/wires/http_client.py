@@ -15,6 +15,7 @@ count. A connection is used for many calls.
 from __future__ import annotations
 
 import os
+import re
 import sys
 import zlib
 from contextlib import suppress
@@ -46,6 +47,8 @@ _PIECE = 1_048_576
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _IN_ADDRESSES = "!$%&'()*+,/:;=?@[]~"
 """Characters that stand in a path and its query as they are."""
+_SIGNED_CLAIMS = r"eyJ[\w-]+\.[\w-]+\.[\w-]*"
+"""A JSON Web Token; no API key of Azure looks like one."""
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -83,13 +86,21 @@ class Route(NamedTuple):
 
         Their names are in small letters.
         """
-        is_bearer = self.preset.auth == "bearer"
-        header: str = "authorization" if is_bearer else self.preset.auth
         return {
-            header: f"Bearer {self.key}" if is_bearer else self.key,
+            **_encode_key(self.preset, self.key),
             **{name.lower(): value for name, value in self.preset.headers.items()},
             **call.headers,
         }
+
+
+def _encode_key(preset: Preset, key: str) -> dict[str, str]:
+    """Return the headers of a key."""
+    is_claims = preset.auth == "api-key" and re.fullmatch(_SIGNED_CLAIMS, key)
+    if preset.auth == "bearer" or is_claims:
+        return {"authorization": f"Bearer {key}"}
+    # Azure's name for it, and that of the API
+    also = {"x-api-key": key} if preset.api == "anthropic-messages" else {}
+    return {**also, preset.auth: key}
 
 
 class HttpResponse:

@@ -25,6 +25,7 @@ from tape.formats.wire import decode_json, encode_json
 
 from ...errors import InvalidRequest, ModelError
 from ..accumulate import join_deltas
+from ..addresses import build_call_path
 from ..types import Finish
 from .connection import Connection
 from .failures import ProviderFailures
@@ -167,6 +168,8 @@ class WireProvider:
             except msgspec.MsgspecError as error:
                 why = f"the request is not valid JSON: {error}"
                 raise InvalidRequest(why, provider=self.name) from error
+            path = build_call_path(self._preset, call.path, request.model)
+            call = call._replace(path=path)
             beside.warnings = call.warnings
             async with self._connection.open_reply(call, failures) as reply:
                 beside.headers = reply.headers

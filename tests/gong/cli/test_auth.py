@@ -47,7 +47,7 @@ def test_a_variable_goes_before_a_kept_key_and_login_says_so(gong):
     ("name", "stdin", "code", "words"),
     [
         ("nobody", KEY, 3, "no provider 'nobody'"),
-        ("azure", KEY, 2, "not served yet"),
+        ("copilot", KEY, 2, "not served yet"),
         ("anthropic", "", 2, "not a key"),
         ("anthropic", "two words secret\n", 2, "not a key"),
     ],
@@ -76,7 +76,7 @@ class Echo(BaseHTTPRequestHandler):
 
     def do_POST(self):
         self.rfile.read(int(self.headers["content-length"]))
-        sent = self.headers["x-api-key"] or self.headers["authorization"].removeprefix("Bearer ")
+        sent = self.headers["x-api-key"] or self.headers["api-key"]
         said = f"no such key: {sent}"
         error = {"type": "authentication_error", "message": said}
         body = json.dumps({"type": "error", "error": error}).encode()
@@ -120,7 +120,7 @@ def test_a_kept_key_is_used_and_gets_into_no_error_and_no_tape(gong, home, echo)
 
 def test_a_refused_key_is_reported_with_its_variable(gong, echo):
     """What to do about a 401, without the key."""
-    address = f"http://127.0.0.1:{echo.server_address[1]}"
+    address = f"http://127.0.0.1:{echo.server_address[1]}/v1"
     env = {"AZURE_BASE_URL": address, "AZURE_OPENAI_API_KEY": "sk-other-secret-1234"}
     told = gong("chat", "-p", "x", "-m", "azure/m", code=6, **env)
     assert (
@@ -130,9 +130,12 @@ def test_a_refused_key_is_reported_with_its_variable(gong, echo):
     assert "secret" not in told.stderr
 
 
-def test_azure_without_an_address_is_not_served(gong):
+def test_azure_without_a_resource_says_what_names_it(gong):
     told = gong("chat", "-p", "x", "-m", "azure/m", code=2, AZURE_OPENAI_API_KEY="sk-x-1234567")
-    assert "azure is not served yet" in told.stderr
+    assert told.stderr == (
+        "gong: azure needs a resource: set AZURE_OPENAI_RESOURCE_NAME or AZURE_RESOURCE_NAME, or "
+        "resource in [providers.azure] of config.toml\n"
+    )
 
 
 def test_a_session_says_what_it_cost(gong, home):

@@ -19,7 +19,7 @@ from tests.wires.table import WIRES
 CHAT = next(wire for wire in WIRES if wire.preset == "openai-chat")
 SUMMARY = "## Goal\nCount the lines.\n\n## Progress\n### Done\n- counted\n"
 HOUSE, DEFAULT = "house/last", "offline/rules"
-UNSERVED, KEYLESS, NOBODY = "bedrock/claude", "anthropic/claude-haiku-5-5", "nobody/x"
+UNSERVED, KEYLESS, NOBODY = "copilot/claude", "anthropic/claude-haiku-5-5", "nobody/x"
 
 
 class Case(NamedTuple):

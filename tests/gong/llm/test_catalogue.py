@@ -97,7 +97,7 @@ def test_an_unknown_name_gets_the_nearest_known_ones(typed, near):
     assert near in str(caught.value)
 
 
-UNSERVED = ["azure", "bedrock", "vertex", "copilot", "claudecli", "codexcli", "geminicli"]
+UNSERVED = ["copilot", "claudecli", "codexcli", "geminicli"]
 
 
 @pytest.mark.parametrize("name", UNSERVED)

@@ -1,8 +1,11 @@
+import re
+
 import pytest
 
 from gong.errors import AuthenticationError, ConfigurationError
+from gong.llm.addresses import build_call_path, find_endpoint
 from gong.llm.models import NO_KEY, Timeouts, load_presets
-from gong.llm.provider_factory import create_provider, find_endpoint, prepare_setup
+from gong.llm.provider_factory import create_provider, prepare_setup
 
 EIGHTEEN = {
     *("anthropic", "openai-chat", "openai", "google", "bedrock", "azure", "copilot", "xai", "groq"),
@@ -31,7 +34,8 @@ def test_every_row_can_be_used_or_says_why_not(preset):
         with pytest.raises(ConfigurationError, match="not served yet"):
             create_provider(preset, {}, no_key)
         return
-    assert find_endpoint(preset, {}) == preset.base_url
+    if not preset.variables:
+        assert find_endpoint(preset, {}) == preset.base_url
     assert preset.local == preset.base_url.startswith("http://localhost")
     assert preset.keys
     assert all(name.isupper() for name in preset.keys)
@@ -114,3 +118,157 @@ def test_a_missing_key_says_every_way_to_one():
         "or use -m offline/rules"
     )
     assert caught.value.exit_code == 6
+
+
+AT_WORK = [
+    # model, environment, row of the user, address and path
+    (
+        "azure/gpt-4o",
+        {"AZURE_OPENAI_ENDPOINT": "https://r.openai.azure.com/"},
+        {"deployments": {"gpt-4o": "mine"}},
+        "https://r.openai.azure.com/openai/v1/chat/completions",
+    ),
+    (
+        "azure/gpt-5.2",
+        {"AZURE_RESOURCE_NAME": "r"},
+        {},
+        "https://r.openai.azure.com/openai/v1/responses",
+    ),
+    (
+        "azure/claude-opus-5",
+        {"ANTHROPIC_FOUNDRY_RESOURCE": "r"},
+        {},
+        "https://r.services.ai.azure.com/anthropic/v1/messages",
+    ),
+    (
+        "azure-classic/gpt-4o",
+        {"OPENAI_API_VERSION": "2024-10-21"},
+        {"resource": "r", "deployments": {"gpt-4o": "my own"}},
+        (
+            "https://r.openai.azure.com/openai/deployments/my%20own/chat/completions"
+            "?api-version=2024-10-21"
+        ),
+    ),
+    (
+        "azure-classic/gpt-4o",
+        {"OPENAI_API_VERSION": "2024-10-21"},
+        {"resource": "r", "query": {"api-version": "2", "x": "a b"}},
+        "https://r.openai.azure.com/openai/deployments/gpt-4o/chat/completions?api-version=2&x=a+b",
+    ),
+    (
+        "bedrock/anthropic.claude-opus-5",
+        {"AWS_REGION": "eu-west-1", "AWS_DEFAULT_REGION": "us-east-1"},
+        {},
+        "https://bedrock-mantle.eu-west-1.api.aws/anthropic/v1/messages",
+    ),
+    (
+        "bedrock/us.anthropic.claude-opus-5-v1:0",
+        {"AWS_DEFAULT_REGION": "us-east-1"},
+        {},
+        "https://bedrock-runtime.us-east-1.amazonaws.com/anthropic/v1/messages",
+    ),
+    (
+        "bedrock/qwen.qwen3-coder-480b",
+        {"AWS_REGION": "eu-west-1"},
+        {"region": "us-west-2"},
+        "https://bedrock-mantle.us-west-2.api.aws/openai/v1/chat/completions",
+    ),
+    (
+        "bedrock/openai.gpt-5.4",
+        {"AWS_REGION": "eu-west-1"},
+        {},
+        "https://bedrock-mantle.eu-west-1.api.aws/openai/v1/responses",
+    ),
+    (
+        "vertex/gemini-3-pro",
+        {"GOOGLE_CLOUD_PROJECT": "p-1"},
+        {},
+        (
+            "https://aiplatform.googleapis.com/v1beta1/projects/p-1/locations/global/publishers/google"
+            "/models/gemini-3-pro:streamGenerateContent?alt=sse"
+        ),
+    ),
+    (
+        "vertex/claude-opus-5@20260101",
+        {"GOOGLE_CLOUD_PROJECT": "p-1", "CLOUD_ML_REGION": "europe-west1"},
+        {},
+        (
+            "https://europe-west1-aiplatform.googleapis.com/v1/projects/p-1/locations/europe-west1"
+            "/publishers/anthropic/models/claude-opus-5@20260101:streamRawPredict"
+        ),
+    ),
+    (
+        "vertex/claude-opus-5",
+        {"GOOGLE_CLOUD_LOCATION": "asia-east1"},
+        {"project": "example.com:p", "location": "us"},
+        (
+            "https://aiplatform.us.rep.googleapis.com/v1/projects/example.com:p/locations/us"
+            "/publishers/anthropic/models/claude-opus-5:streamRawPredict"
+        ),
+    ),
+    (
+        "databricks/databricks-claude",
+        {"DATABRICKS_HOST": "adb-1.2.azuredatabricks.net"},
+        {},
+        "https://adb-1.2.azuredatabricks.net/serving-endpoints/chat/completions",
+    ),
+    (
+        "cloudflare/@cf/openai/gpt-oss-120b",
+        {"CLOUDFLARE_ACCOUNT_ID": "a1"},
+        {},
+        "https://api.cloudflare.com/client/v4/accounts/a1/ai/v1/chat/completions",
+    ),
+    (
+        "cloudflare-gateway/openai/gpt-4o",
+        {"CLOUDFLARE_ACCOUNT_ID": "a1"},
+        {"gateway": "g"},
+        "https://gateway.ai.cloudflare.com/v1/a1/g/compat/chat/completions",
+    ),
+]
+OWN_PATHS = {
+    "anthropic-messages": "/v1/messages",
+    "openai-chat": "/chat/completions",
+    "openai-responses": "/responses",
+    "google-generate": "",
+}
+
+
+@pytest.mark.parametrize(("name", "environ", "row", "url"), AT_WORK)
+def test_a_cloud_is_asked_at_the_address_of_its_place(name, environ, row, url):
+    """M138: regions, projects, deployments and versions, from the row or the usual variables."""
+    provider, _, model = name.partition("/")
+    preset = load_presets({provider: row})[provider].choose_variant(model)
+    setup = prepare_setup(preset, environ, lambda *_: "key-of-mine")
+    path = build_call_path(setup.preset, OWN_PATHS[preset.api], model)
+    assert setup.endpoint + path == url
+
+
+@pytest.mark.parametrize(
+    ("name", "environ", "row", "words"),
+    [
+        ("bedrock", {}, {}, "bedrock needs a region: set AWS_REGION or AWS_DEFAULT_REGION, or re"),
+        ("vertex", {}, {}, "vertex needs a project: set GOOGLE_CLOUD_PROJECT or"),
+        ("azure", {}, {"resource": "r.evil.example/"}, "'r.evil.example/' is no resource: set "),
+        ("bedrock", {"AWS_REGION": "x.evil.example:"}, {}, "is no region: set AWS_REGION or"),
+        ("azure-classic", {}, {"api_version": "1&x", "resource": "r"}, "'1&x' is no api version"),
+    ],
+)
+def test_a_place_that_is_missing_or_none_is_named_with_what_says_it(name, environ, row, words):
+    """A key goes to no host that a value slips into an address."""
+    preset = load_presets({name: row})[name]
+    with pytest.raises(ConfigurationError, match=re.escape(words)):
+        prepare_setup(preset, environ, lambda *_: "key-of-mine")
+
+
+def test_a_users_row_goes_over_the_variants_too():
+    row = {"base_url": "http://127.0.0.1:1", "quirks": {"images": False}}
+    preset = load_presets({"bedrock": row})["bedrock"].choose_variant("anthropic.claude-x")
+    assert find_endpoint(preset, {}) == "http://127.0.0.1:1/anthropic"
+    assert (preset.api, preset.quirks.images) == ("anthropic-messages", False)
+    assert preset.quirks.call_ids == "anthropic"
+
+
+@pytest.mark.parametrize("variants", [[{}], [{"models": "("}], [{"models": "a", "colour": 1}]])
+def test_a_wrong_variant_is_named(variants):
+    with pytest.raises(ConfigurationError, match=r"providers\.bedrock: .*(variants|colour)"):
+        load_presets({"bedrock": {"variants": variants}})

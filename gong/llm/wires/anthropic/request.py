@@ -120,6 +120,8 @@ class AnthropicRequestEncoder:
         """Return version and beta: what the preset, the call and the way of thinking ask for."""
         headers = {name.lower(): value for name, value in self.preset.headers.items()}
         version = {_VERSION: headers.get(_VERSION, _SPOKEN_VERSION)}
+        if self.preset.body_version:
+            version = {}
         betas_asked = [*filter(None, [headers.get(_BETA)]), *betas]
         by_budget = "budget_tokens" in wire.get("thinking", {})
         if by_budget and wire.get("tools") and self.preset.name == _OWN_HOST:
@@ -132,8 +134,10 @@ def build_envelope(request: Request, preset: Preset) -> WireObject:
     """Return the body without its messages and options."""
     text = emit.build_system_text(request.system, request.messages)
     user = (request.metadata or {}).get(_USER_ID)
+    version = preset.body_version
     return {
-        "model": request.model,
+        **({} if preset.model_in_path else {"model": preset.get_deployment(request.model)}),
+        **({"anthropic_version": version} if version else {}),
         "max_tokens": _choose_max_tokens(request, preset),
         "stream": True,
         **_encode_tools(request, preset),

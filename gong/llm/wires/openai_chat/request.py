@@ -72,7 +72,7 @@ class OpenAIChatRequestEncoder:
         schema = encode_schema(request)
         shape = {"type": "json_schema", "json_schema": schema}
         fields = {
-            "model": request.model,
+            "model": self.preset.get_deployment(request.model),
             "stream": True,
             **(stream if quirks.usage_in_stream else {}),
             **encode_storage(request, quirks),

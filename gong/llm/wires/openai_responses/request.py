@@ -56,7 +56,7 @@ class OpenAIResponsesRequestEncoder:
             # encrypted reasoning, instead of a conversation that is stored
             storage["include"] = ["reasoning.encrypted_content"]
         fields = {
-            "model": request.model,
+            "model": self.preset.get_deployment(request.model),
             "stream": True,
             **storage,
             **({"instructions": request.system} if request.system.strip() else {}),
