@@ -221,7 +221,7 @@ def _push_tapes(
     *,
     raw: bool,
 ) -> list[PushOutcome]:
-    if not tapes:
+    if not tapes and not opened.cursor.list_erasures():  # of a push that was interrupted
         return []
     pusher = build_pusher(opened, stamps, raw=raw)
     outcomes: list[PushOutcome] = []

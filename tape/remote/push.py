@@ -42,6 +42,7 @@ from .objects import (
     encode_log,
     make_chunk_key,
     make_log_key,
+    parse_chunk_key,
     parse_log_key,
 )
 from .pull import pull_tape
@@ -164,13 +165,19 @@ class Pusher:
         self._complete_erasures()
 
     def _complete_erasures(self) -> None:
-        """Erase at the remote what was redacted here, now that it has the entries that say so."""
+        """Erase at the remote what was redacted here, as far as it has the entries that say so.
+
+        Whoever pulls blanked data without such an entry takes it for damage.
+        """
         for tape in self._cursor.list_erasures():
+            is_all = True
             with suppress(NotFound):
                 with self._open(tape) as ours:
-                    ids = ours.phases.read_redacted_ids()
+                    ids = ours.phases.read_redacted_ids(self._find_known(tape).sizes)
+                    is_all = ids == ours.phases.read_redacted_ids()
                 erase_redacted(self._remote, tape, ids, self._describe_erasure())
-            self._cursor.end_erasure(tape)
+            if is_all:
+                self._cursor.end_erasure(tape)
 
     def _describe_erasure(self, why: str = "redacted") -> dict[str, str]:
         now = format_timestamp(self._remote.now())
@@ -256,7 +263,10 @@ class Pusher:
             self._note_pushed(tape, advance_cursor(self._find_known(tape), chunk))
             return ()
         self._write_log()  # the cursor is what a pull begins with
-        outcome = pull_tape(self._store, self._remote, self._cursor, self._folders, tape, seq)
+        # All of them: a later one may say why the data of this one was erased.
+        later = map(parse_chunk_key, (item.key for item in self._remote.list(key[:-8], key)))
+        newest = max((place.seq for place in later if place), default=seq)
+        outcome = pull_tape(self._store, self._remote, self._cursor, self._folders, tape, newest)
         if outcome.error is not None:
             raise Busy(outcome.error)
         return () if outcome.union is None else outcome.union.kept

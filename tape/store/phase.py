@@ -37,7 +37,7 @@ from .disk import Descriptor, sync_file
 from .tape_folder import PackedFolder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from collections.abc import Set as AbstractSet
 
     from ..model.entries import BlobRef
@@ -324,16 +324,24 @@ class Phases:
                 for offset, line in file.lines():
                     yield name, offset, line
 
-    def iter_redact_payloads(self) -> Iterator[tuple[str, Redact]]:
-        """Yield every redact entry whose hashes hold, and the phase it is in; reads every line."""
-        for name, _, line in self.read_all_lines():
+    def iter_redact_payloads(self) -> Iterator[tuple[str, int, Redact]]:
+        """Yield every redact entry whose hashes hold, its phase and offset; reads every line."""
+        for name, offset, line in self.read_all_lines():
             data = _decode_redact_line(line)
             if data is not None:
-                yield name, data
+                yield name, offset, data
 
-    def read_redacted_ids(self) -> AbstractSet[str]:
-        """Return the ids that the redact entries of this tape name; reads every line."""
-        return {target for _, data in self.iter_redact_payloads() for target in data.targets}
+    def read_redacted_ids(self, sizes: Mapping[str, int] | None = None) -> AbstractSet[str]:
+        """Return the ids that the redact entries of this tape name; reads every line.
+
+        With `sizes` only those that begin before these ends of phases.
+        """
+        return {
+            target
+            for name, offset, data in self.iter_redact_payloads()
+            if sizes is None or offset < sizes.get(name, 0)
+            for target in data.targets
+        }
 
     def read_replica(self, name: str) -> str | None:
         """Return the copy of the store that writes a phase; None if its first entry says none."""

@@ -138,9 +138,9 @@ def complete_redaction(tape: RedactableTape, *, scrubs: bool = True) -> Redactio
     sync. Raises WriteFailed.
     """
     payloads = list(tape.phases.iter_redact_payloads())
-    for name in {phase for phase, _ in payloads}:
+    for name in {phase for phase, _, _ in payloads}:
         tape.phases.sync(name)
-    ids = {target for _, data in payloads for target in data.targets}
+    ids = {target for _, _, data in payloads for target in data.targets}
     targets = list(find_unredacted_entries(tape.phases, ids))
     doomed = find_unshared_blobs(tape.phases, targets)
     # What depends on the data goes first: afterwards nothing tells where the copies are.

@@ -101,6 +101,8 @@ class Refs(Struct, gc=False):
     """Size up to the end of the last good line; the rest is torn."""
     previous: str | None = None
     """The branch that was current before `current`."""
+    named: str = ""
+    """The newest time of a line of labels, title or current branch."""
 
     def copy(self) -> Refs:
         """Return an independent copy that the caller may change."""
@@ -232,7 +234,9 @@ def _apply_ref_line(refs: Refs, line: RefLine) -> None:
         # Earlier moves stay: `branch@{1}` and `gong redo` ask where a branch was before.
         move = Move(line.branch, line.phase, line.pin, line.why, line.time)
         refs.branches[line.branch] = (*refs.branches.get(line.branch, ()), move)
-    elif line.current is not None:
+        return
+    refs.named = max(refs.named, line.time)
+    if line.current is not None:
         if line.current != refs.current:
             refs.previous = refs.current
         refs.current = line.current
@@ -400,7 +404,11 @@ class Moves:
         replay_journal(self._journal.folder.read(JOURNAL_NAME), self.refs)
 
     def _append_line(self, fields: dict[str, Any]) -> None:
-        line = encode_ref_line({**fields, "time": format_timestamp(self._journal.clock())})
+        time = self._journal.clock()
+        if "branch" not in fields and self.refs.named:
+            # Of two copies the newest name counts: one whose clock is behind can rename as well.
+            time = choose_entry_time(parse_timestamp(self.refs.named), time)
+        line = encode_ref_line({**fields, "time": format_timestamp(time)})
         disk.append_bytes(self._fd, line, self._size)
         if self._journal.folder.durable:
             disk.sync_file(self._fd)

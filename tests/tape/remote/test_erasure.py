@@ -74,6 +74,40 @@ def test_an_erasure_that_is_cut_off_is_completed_by_the_next_push(shared, remote
     assert SECRET.encode() not in read_all(remote)
 
 
+def test_nothing_is_erased_before_the_entry_that_says_so_is_there(shared, remote):
+    """Its data would match no hash where it is pulled meanwhile."""
+    one, other, entries = shared
+    hide(one, entries[0].id)
+    remote.left = 0
+    with pytest.raises(RemoteUnavailable):
+        one.push()
+    remote.left = None
+    with Cursor.open(one.store.path, "team") as cursor:
+        assert cursor.list_erasures()
+        assert [*Pusher(one.store, remote, cursor).push([])] == []
+    assert SECRET.encode() in read_all(remote)
+    assert [done.error for done in other.pull()] == []
+    other.write("meanwhile")
+    other.push()
+    one.push()
+    assert read_all(remote).count(SECRET.encode()) == 2
+    other.pull()
+    assert one.describe() == other.describe()
+
+
+def test_who_comes_second_reads_why_the_chunk_before_was_blanked(shared, remote):
+    one, other, _ = shared
+    other.write("meanwhile")
+    (entry,) = one.write("a new secret")
+    one.push()
+    hide(one, entry.id)
+    one.push()
+    (done,) = other.push()
+    assert [end.branch for end in done.kept] == ["main"]
+    one.pull()
+    assert one.describe() == other.describe()
+
+
 def unpush(machine, tape, why=""):
     with Cursor.open(machine.store.path, "team") as cursor:
         Pusher(machine.store, machine.remote, cursor).unpush(tape, why)

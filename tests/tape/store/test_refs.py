@@ -74,7 +74,7 @@ class TestFolding:
         moves = (move("b", "0001-main-start", Pin(5, "ab")), move("b", "0002-b"))
         data = b"".join(lines)
         refs = Refs(
-            {"main": STARTED, "b": moves}, {"good": "ab"}, "b", "New", (), len(data), "main"
+            {"main": STARTED, "b": moves}, {"good": "ab"}, "b", "New", (), len(data), "main", TIME
         )
         assert replay_journal(data) == refs
         assert refs.phases() == {"0001-main-start", "0002-b"}
@@ -86,7 +86,7 @@ class TestFolding:
         line = branch("b", "0002-b")
         for size in range(len(line)):
             assert replay_journal(START + line[:size]) == Refs(
-                {"main": STARTED}, {}, size=len(START)
+                {"main": STARTED}, {}, size=len(START), named=TIME
             )
 
     def test_a_whole_last_line_that_does_not_verify_counts_as_torn(self):

@@ -117,6 +117,20 @@ def test_the_newest_title_and_label_count_and_a_removed_label_stays_away(pair, t
     assert (labels, title) == ({}, "newer")
 
 
+def test_who_knew_a_title_can_replace_it_with_a_clock_that_is_days_behind(pair, tmp_path):
+    a, b = pair
+    with a.open("") as tape:
+        tape.rename("of a clock that is right")
+        tape.label("good", tape.head().entry)
+    unite(b, a)
+    b.clock.now -= 3 * 24 * 3_600_000_000
+    with b.open("") as tape:
+        tape.rename("later")
+        tape.label("good", None)
+    _, labels, title, *_ = unite_both_ways(a, b, tmp_path)
+    assert (labels, title) == ({}, "later")
+
+
 def test_redacted_data_does_not_come_back(pair, tmp_path):
     a, b = pair
     secret = "s3cret" * 20_000
