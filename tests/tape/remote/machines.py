@@ -1,10 +1,11 @@
-"""Machines with a store each, and a remote in a folder that counts its requests and breaks."""
+"""Machines with a store each, and remotes that count their requests and break."""
 
 from tape.errors import RemoteUnavailable
 from tape.remote.cursor import Cursor
 from tape.remote.folder import FolderRemote
 from tape.remote.pull import pull_tapes
 from tape.remote.push import Pusher
+from tape.remote.remote import Remote
 from tape.store.store import Store
 from tests.tape import making
 from tests.tape.unite.test_tapes import Clock, describe
@@ -61,3 +62,44 @@ class CountedRemote(FolderRemote):
     def list(self, prefix, after=""):
         self.count("list", prefix)
         return super().list(prefix, after)
+
+
+class BreakingRemote(Remote):
+    """Any remote, until it breaks after so many requests."""
+
+    def __init__(self, remote):
+        self.remote, self.url, self.left = remote, remote.url, None
+
+    def count(self):
+        if self.left is not None:
+            if self.left <= 0:
+                raise RemoteUnavailable("the connection was cut")
+            self.left -= 1
+
+    def create(self, key, data):
+        self.count()
+        return self.remote.create(key, data)
+
+    def read(self, key, start=0, end=None):
+        self.count()
+        return self.remote.read(key, start, end)
+
+    def list(self, prefix, after=""):
+        self.count()
+        return self.remote.list(prefix, after)
+
+    def replace(self, key, data):
+        self.count()
+        self.remote.replace(key, data)
+
+    def now(self):
+        self.count()
+        return self.remote.now()
+
+    def create_many(self, objects):
+        self.count()
+        return self.remote.create_many(objects)
+
+    def read_many(self, keys):
+        self.count()
+        return self.remote.read_many(keys)
