@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from .hints import select_patterns
 from .patterns import ASSIGNMENT_HINT, PATTERNS
 
 if TYPE_CHECKING:
@@ -64,8 +65,11 @@ _STRUCTURAL_MEMBERS = frozenset({b'"phase":', b'"branch":', b'"call_id":', b'"$b
 """Members that are part of a tape's structure."""
 
 
-_ENCODED = re.compile(r"(?<![\w+/=-])[A-Za-z0-9+/]{16,4000}={0,2}(?![\w+/=-])")
-"""What may be a short text in base64."""
+_ENCODED = re.compile(
+    r"(?<![\w+/=-])(?:[C-Za-f][A-Za-z0-9+/]{3}){4,1000}"
+    r"(?:={0,2}|[C-Za-f](?:[A-Za-z0-9+/]{2}={1,2}|[A-Za-z0-9+/]==))(?![\w+/=-])"
+)
+"""What may be a short text in base64: every first of four letters says that a byte is printable."""
 _ENCODED_MARK = "[redacted:base64]"
 
 
@@ -116,18 +120,9 @@ def _may_hold_encoded_secret(text: str) -> bool:
 
 def _select_patterns(text: str) -> list[SecretPattern]:
     """Return the patterns that can match in a text or in JSON."""
-    lower = text.lower()
-    patterns: list[SecretPattern] = []
-    for pattern in PATTERNS:
-        for hint in pattern.hints:
-            if hint in lower:
-                patterns.append(pattern)
-                break
-        else:
-            if not pattern.hints and pattern.expression.search(text):
-                patterns.append(pattern)
+    patterns = select_patterns(text)
     if any(pattern.kind == _ASSIGNMENT for pattern in patterns) and not ASSIGNMENT_HINT.search(
-        lower
+        text.lower()
     ):
         return [pattern for pattern in patterns if pattern.kind != _ASSIGNMENT]
     return patterns
