@@ -10,8 +10,10 @@ that a PUT with `If-None-Match: *` writes a new object or nothing.
 
 from __future__ import annotations
 
+import asyncio
 import re
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -22,10 +24,10 @@ from obstore.exceptions import AlreadyExistsError, BaseError
 from obstore.store import S3Store
 
 from ..errors import NotFound, RemoteUnavailable, UsageError
-from .remote import Listed, Remote
+from .remote import MAX_PARALLEL, Listed, Remote
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from datetime import datetime
 
 _CLOCK = "probe/clock"
@@ -72,12 +74,40 @@ class S3Remote(Remote):
                     # In parts, as obstore sends large objects else, nothing is conditional.
                     obstore.put(self._store, key, data, mode="create", use_multipart=False)
             except AlreadyExistsError as error:
-                if _read_status(str(error)) != 409 or self._read_size(key) is not None:  # noqa: PLR2004 (a status of HTTP)
+                if not self._is_conflict(key, error):
                     return False
-                time.sleep(_PAUSE * (turn + 1))  # neither of two that were under way may be there
+                time.sleep(_PAUSE * (turn + 1))
             else:
                 return True
         raise RemoteUnavailable(f"{self.url}: {key}: others create it all the time: try again")
+
+    def _is_conflict(self, key: str, error: Exception) -> bool:
+        """Return whether two creates were under way, and neither may be there."""
+        return _read_status(str(error)) == 409 and self._read_size(key) is None  # noqa: PLR2004 (a status of HTTP)
+
+    def create_many(self, objects: Sequence[tuple[str, bytes]]) -> Sequence[bool]:
+        """Create several objects, some at once, by one thread: many wait for one another."""
+        if len(objects) < 2:  # noqa: PLR2004 (no loop for one)
+            return super().create_many(objects)
+        with ThreadPoolExecutor(1) as thread:  # this one may run a loop of its own
+            return thread.submit(asyncio.run, self._create_all(objects)).result()
+
+    async def _create_all(self, objects: Sequence[tuple[str, bytes]]) -> Sequence[bool]:
+        turns = asyncio.Semaphore(MAX_PARALLEL)
+
+        async def create(key: str, data: bytes) -> bool:
+            async with turns:
+                try:
+                    with self._explain(key):
+                        await obstore.put_async(
+                            self._store, key, data, mode="create", use_multipart=False
+                        )
+                except AlreadyExistsError as error:
+                    is_conflict = await asyncio.to_thread(self._is_conflict, key, error)
+                    return is_conflict and await asyncio.to_thread(self.create, key, data)
+                return True
+
+        return await asyncio.gather(*(create(*item) for item in objects))
 
     def replace(self, key: str, data: bytes) -> None:
         """Replace an object by a plain PUT."""
