@@ -35,6 +35,12 @@ def locate_state_folder(environ: Mapping[str, str]) -> Path:
     return locate_home(environ) / ".local/state/gong"
 
 
+def locate_cache_folder(environ: Mapping[str, str]) -> Path:
+    """Return the folder of what can be fetched again, which need not exist."""
+    base = environ.get("XDG_CACHE_HOME") or locate_home(environ) / ".cache"
+    return Path(base) / "gong"
+
+
 def write_private_file(file: Path, data: bytes) -> None:
     """Replace a file durably; it and its temporary name are 0600 from the start.
 

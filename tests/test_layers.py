@@ -50,6 +50,7 @@ ORDER = {
             "git_programs",
             "project",
             "trust",
+            "llm.prices",
             "llm.models",
             "tool_settings",
             "env.variables",

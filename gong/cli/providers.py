@@ -29,7 +29,8 @@ from .options import complete_provider, load_settings, print_warning
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ..llm.models import Preset, Price
+    from ..llm.models import Preset
+    from ..llm.prices import Price
     from ..repl.draw.picker_rows import PickerRow
 
 
@@ -190,7 +191,9 @@ def models(ctx: click.Context, provider: str | None, as_json: bool) -> None:
     if provider is not None and provider not in names.presets:
         known = ", ".join(names.presets)
         raise NotFound(f"no provider {provider!r}: choose one of {known}")
-    models = names.catalogue.list_models(provider)
+    models = [
+        names.find_priced(model.id) or model for model in names.catalogue.list_models(provider)
+    ]
     if as_json:
         print_json([_encode_model(names, model) for model in models])
         return
@@ -229,7 +232,7 @@ def show(name: str, as_json: bool) -> None:
     """Show the details of a model: its id, an alias, or any name that -m accepts."""
     names = _load_names()
     full = names.resolve_name(name)
-    model = names.find_info(full) or ModelInfo(id=full)
+    model = names.find_priced(full) or ModelInfo(id=full)
     if as_json:
         print_json(_encode_model(names, model))
         return
@@ -252,6 +255,8 @@ def show(name: str, as_json: bool) -> None:
     }
     if model.long:
         facts[f"above {_format_token_count(model.long.above)}"] = _format_price(model.long)
+    if searches := _format_searches(model.price):
+        facts["searches"] = searches
     print_lines(format_table([*facts.items(), ("key", key)]))
 
 
@@ -285,10 +290,21 @@ def _list_abilities(model: ModelInfo) -> list[str]:
 def _format_price(price: Price | None) -> str:
     if price is None:
         return "–"
-    cached = (("cache read", price.cache_read), ("cache write", price.cache_write))
+    hour = price.cache_write_hour
+    cached = (
+        ("cache read", price.cache_read),
+        ("cache write", price.cache_write),
+        ("kept an hour", None if price.cache_write == hour else hour),
+    )
     parts = [f"input {_format_dollars(price.input)}", f"output {_format_dollars(price.output)}"]
     parts += [f"{name} {_format_dollars(value)}" for name, value in cached if value is not None]
     return f"{', '.join(parts)} per million tokens"
+
+
+def _format_searches(price: Price | None) -> str:
+    searches = (("web", price.web_search), ("file", price.file_search)) if price else ()
+    parts = [f"{name} {_format_dollars(value)}" for name, value in searches if value]
+    return f"{', '.join(parts)} per thousand" if parts else ""
 
 
 def _format_dollars(amount: float | None) -> str:

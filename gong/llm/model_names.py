@@ -5,30 +5,48 @@ Only names that people type are resolved (`-m`, `/model`, `gong models`); the cl
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from difflib import get_close_matches
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
-from tape.model.entries import NO_JSON
+from tape.model.entries import NO_JSON, Usage
 
 from ..errors import ConfigurationError, UnknownModel
-from .models import FREE_PRICE, Catalogue, ModelInfo, cost, find_limits, load_presets
+from ..private_files import locate_cache_folder
+from .models import (
+    Catalogue,
+    ModelInfo,
+    cost,
+    find_limits,
+    load_presets,
+    normalize_model_id,
+    strip_model_id,
+)
+from .prices import FREE_PRICE, count_prompt
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
 
-    from tape.model.entries import Cost, Usage
+    from tape.model.entries import Cost
 
     from ..config import Settings
     from .models import Preset, ProfileName
+    from .price_lists import ListedPrice, PriceLists
 
 BUILT_IN_PROVIDERS = ("offline", "scripted")
 """Providers without a preset: they are built in and free."""
+_PASSED_ON = ("anthropic", "openai", "google", "xai")
+"""Makers for whose price clouds and routers sell their models."""
+_OWN_PRICE = r":[a-z]+$|gpt-oss"
+"""Names that each host has a price of its own for: a word of a router, and open weights."""
 _KNOWN_NAMES = "anthropic/MODEL, offline/rules, scripted/FILE.json"
 
 
@@ -41,11 +59,15 @@ class ModelNames:
     """The user's rows for models."""
     aliases: Mapping[str, str]
     """The user's aliases, which override the catalogue's."""
+    cache: Path | None = None
+    """The folder where newer prices may be; None for those that come with the program."""
 
     @classmethod
     def from_settings(cls, settings: Settings, environ: Mapping[str, str] | None = None) -> Self:
         """Return the built-in names with the user's over them; raises ConfigurationError."""
-        return cls(load_presets(settings.providers, environ), settings.models, settings.aliases)
+        presets = load_presets(settings.providers, environ)
+        cache = None if environ is None else locate_cache_folder(environ)
+        return cls(presets, settings.models, settings.aliases, cache)
 
     @cached_property
     def catalogue(self) -> Catalogue:
@@ -87,9 +109,98 @@ class ModelNames:
             return ModelInfo(id=name, price=FREE_PRICE)
         return info if info.price else replace(info, price=FREE_PRICE)
 
-    def compute_cost(self, provider: str, model: str, usage: Usage) -> Cost | None:
-        """Return what a call cost; None where the price is not known."""
-        return cost(usage, self.find_info(f"{provider}/{model}"))
+    @cached_property
+    def price_lists(self) -> PriceLists:
+        """What hosts charge, read on first use."""
+        from .price_lists import load_price_lists  # only where something costs
+
+        return load_price_lists(self.cache)
+
+    def compute_cost(
+        self, provider: str, model: str, usage: Usage, at: datetime | None = None
+    ) -> Cost | None:
+        """Return what a call cost at a moment, or now; None where the price is not known."""
+        if usage == Usage():
+            return None
+        info = self.find_priced(
+            f"{provider}/{model}", at, service=usage.service, prompt=count_prompt(usage)
+        )
+        return cost(usage, info)
+
+    def find_priced(
+        self,
+        name: str,
+        at: datetime | None = None,
+        *,
+        service: str | None = None,
+        prompt: int = 0,
+    ) -> ModelInfo | None:
+        """Return the facts about a model with the price of a call; the first of these counts.
+
+        1. the user's row  2. the host's list  3. the host's row in the catalogue
+        4. the list and the row of its maker, whose price a cloud or a router passes on
+        """
+        info, provider = self.find_info(name), name.partition("/")[0]
+        preset, model = self.presets.get(provider), name.partition("/")[2]
+        is_free = provider in BUILT_IN_PROVIDERS or (preset is not None and preset.local)
+        if is_free or self._has_own_price(name):
+            return info
+        moment = at or datetime.now(UTC)
+        choose = partial(self._find_listed, at=moment, service=service, prompt=prompt)
+        listed = choose(preset, (model, strip_model_id(model))) if preset else None
+        if listed is None and (info is None or info.price is None):
+            listed = self._find_makers_price(model, choose)
+        if listed is None or listed.price is None:
+            return info
+        return replace(info or ModelInfo(id=name), price=listed.price, long=listed.long)
+
+    def _has_own_price(self, name: str) -> bool:
+        """Return whether the user's row of the same model at its provider has a price."""
+        own = self.catalogue.models.get(name) or self.catalogue.find_same_model(name)
+        return (
+            own is not None
+            and self._get_paying_provider(own.id) == self._get_paying_provider(name)
+            and "price" in self.models.get(own.id, {})
+        )
+
+    def _find_listed(
+        self,
+        preset: Preset,
+        models: tuple[str, ...],
+        *,
+        at: datetime,
+        service: str | None,
+        prompt: int,
+    ) -> ListedPrice | None:
+        """Return what a provider's list says of the first of these names that it has."""
+        from .price_lists import choose_listed_price  # loaded with the lists
+
+        host = preset.price_list or preset.name
+        for model in dict.fromkeys(models):
+            row = self.price_lists.find_model(host, model)
+            price = row and choose_listed_price(row, at, service, prompt)
+            if price and price.price:
+                return price
+        return None
+
+    def _find_makers_price(
+        self, model: str, choose: Callable[..., ListedPrice | None]
+    ) -> ListedPrice | None:
+        """Return what the maker of a model charges, for hosts that pass its price on."""
+        from .price_lists import ListedPrice
+
+        if re.search(_OWN_PRICE, model):
+            return None
+        for maker in (self.presets[name] for name in _PASSED_ON if name in self.presets):
+            if not maker.has_family(model):
+                continue
+            plain_id = normalize_model_id(model)
+            if listed := choose(maker, (strip_model_id(model), plain_id)):
+                return listed
+            row = self.catalogue.find_same_model(f"{maker.name}/{model}")
+            if row is not None and row.provider == maker.name and row.price:
+                return ListedPrice(row.price, row.long)
+        return None
 
     def get_context_window(self, provider: str, model: str) -> int | None:
         """Return a model's context window in tokens, None if unknown."""

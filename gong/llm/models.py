@@ -20,6 +20,7 @@ from msgspec import Struct, field
 from tape.model.entries import Cost, Usage
 
 from ..errors import ConfigurationError
+from .prices import LongPrice, Price, count_prompt
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -198,6 +199,8 @@ class Preset(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Default model if none is configured and this provider has a key."""
     small_model: str = ""
     """A cheap model for words beside the conversation, such as the title of a session."""
+    price_list: str = ""
+    """The host in `data/prices.json` whose prices it charges; empty is the one of its own name."""
     families: tuple[str, ...] = ()
     """Words in a model's name that select this provider, if only a name is given."""
     profile: ProfileName | None = None
@@ -379,7 +382,6 @@ Ability = Literal["tools", "vision", "reasoning"]
 
 CATALOGUE_DATE = "2026-11-22"
 """The date of the built-in data."""
-_MILLION = 1_000_000
 _CLOUD_PREFIX = re.compile(
     r"^(?:(?:us|us-gov|eu|apac|au|ca|jp|global)\.)?[a-z][a-z0-9-]*\.(?=[a-z])"
 )
@@ -389,43 +391,6 @@ _EDITION_SUFFIX = re.compile(
 )
 """Which edition of a model it is."""
 _DOT_IN_NUMBER = re.compile(r"(?<=\d)\.(?=\d)")
-
-
-_HOUR_FACTOR = 2
-"""A prompt that is cached for an hour costs twice its input (Anthropic, the only one that does)."""
-
-
-class Price(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """USD per million tokens; without a cache price, cached tokens cost as much as input."""
-
-    input: float
-    output: float
-    cache_read: float | None = None
-    cache_write: float | None = None
-
-    def compute_cost(self, usage: Usage) -> float:
-        """Return the cost of `usage` in USD."""
-        read = self.input if self.cache_read is None else self.cache_read
-        write = self.input if self.cache_write is None else self.cache_write
-        hour = min(usage.cache_write_hour or 0, usage.cache_write or 0)
-        dollars = (
-            usage.input * self.input
-            + usage.output * self.output
-            + (usage.cache_read or 0) * read
-            + ((usage.cache_write or 0) - hour) * write
-            + hour * self.input * _HOUR_FACTOR
-        )
-        return dollars / _MILLION
-
-
-class LongPrice(Price, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The price of a call whose prompt has more than `above` tokens, cached ones included."""
-
-    above: int
-
-
-FREE_PRICE = Price(input=0, output=0)
-"""The price of a model that runs on one's own machine."""
 
 
 class ModelInfo(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -481,8 +446,7 @@ def cost(usage: Usage, model: ModelInfo | None) -> Cost | None:
     """Return the cost of one call in USD, None if price or usage is unknown."""
     if model is None or model.price is None or usage == Usage():
         return None
-    prompt = usage.input + (usage.cache_read or 0) + (usage.cache_write or 0)
-    is_long = model.long is not None and prompt > model.long.above
+    is_long = model.long is not None and count_prompt(usage) > model.long.above
     price = model.long if model.long is not None and is_long else model.price
     return Cost("USD", price.compute_cost(usage))
 
@@ -536,12 +500,17 @@ class Catalogue:
         return next((model for model in models if ability is None or model.can(ability)), None)
 
 
+def strip_model_id(name: str) -> str:
+    """Return a model's id without what a router or a cloud puts before it."""
+    return _CLOUD_PREFIX.sub("", name.lower().rpartition("/")[2])
+
+
 def normalize_model_id(name: str) -> str:
     """Return what is the same in all names of one model: claude-sonnet-4-5, gpt-4o.
 
     A word of a router after a colon, such as `:free`, makes it a model of its own.
     """
-    model = _CLOUD_PREFIX.sub("", name.lower().rpartition("/")[2])
+    model = strip_model_id(name)
     while (shorter := _EDITION_SUFFIX.sub("", model)) != model:
         model = shorter
     return _DOT_IN_NUMBER.sub("-", model)

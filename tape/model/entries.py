@@ -131,7 +131,9 @@ def keep_default(value: Any) -> Any:
 class Usage(Struct, frozen=True, omit_defaults=True, gc=False):
     """Tokens of one model call: `input` without cached tokens, `total` of all.
 
-    `cache_write_hour` is the part of `cache_write` that the provider keeps for an hour.
+    `cache_write_hour` is the part of `cache_write` that the provider keeps for an hour,
+    `server_tools` how often its own tools ran (`web_search`, `file_search`, …), and `service` what
+    it was asked to do otherwise than usually: `flex`, `priority`, `batch`, `fast`.
     """
 
     input: int = keep_default(0)
@@ -141,9 +143,14 @@ class Usage(Struct, frozen=True, omit_defaults=True, gc=False):
     cache_write: int | None = None
     total: int = keep_default(0)
     cache_write_hour: int | None = None
+    server_tools: dict[str, int] | None = None
+    service: str | None = None
 
     def __add__(self, other: Usage) -> Usage:
-        """Add field by field; None + None is None, otherwise None counts as 0."""
+        """Add field by field; None + None is None, otherwise None counts as 0.
+
+        The sum has a service only where both have the same.
+        """
         return Usage(
             self.input + other.input,
             self.output + other.output,
@@ -152,11 +159,19 @@ class Usage(Struct, frozen=True, omit_defaults=True, gc=False):
             _add_counts(self.cache_write, other.cache_write),
             self.total + other.total,
             _add_counts(self.cache_write_hour, other.cache_write_hour),
+            _add_tools(self.server_tools, other.server_tools),
+            self.service if self.service == other.service else None,
         )
 
 
 def _add_counts(first: int | None, other: int | None) -> int | None:
     return None if first is None and other is None else (first or 0) + (other or 0)
+
+
+def _add_tools(first: dict[str, int] | None, other: dict[str, int] | None) -> dict[str, int] | None:
+    if first is None or other is None:
+        return first or other
+    return {name: first.get(name, 0) + other.get(name, 0) for name in {**first, **other}}
 
 
 class Cost(Struct, frozen=True, gc=False):

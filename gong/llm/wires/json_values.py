@@ -35,6 +35,16 @@ def parse_counts(values: WireObject, names: Iterable[str]) -> dict[str, int]:
     return {name: number for name, number in counts.items() if number is not None}
 
 
+_USUAL_SERVICES = frozenset({"", "standard", "default", "auto", "on_demand"})
+
+
+def parse_service(value: Any) -> str | None:
+    """Return the service that a provider names, such as `flex`; None for the usual one."""
+    service = value.lower() if isinstance(value, str) else ""
+    is_word = service.isascii() and service.replace("_", "").isalpha()
+    return service if is_word and service not in _USUAL_SERVICES else None
+
+
 def read_object(value: Any) -> WireObject:
     """Return a JSON object, an empty one for anything else."""
     return value if isinstance(value, dict) else {}

@@ -6,6 +6,7 @@ Usage has input without cached tokens.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from tape.model.entries import Usage
@@ -13,6 +14,8 @@ from tape.model.entries import Usage
 from .json_values import parse_count, read_object
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from ..models import Quirks
     from ..types import Request
     from .json_values import WireObject
@@ -83,6 +86,16 @@ def parse_chat_usage(counts: WireObject) -> Usage:
         output += reasoning
     write = _get_count(prompt, "cache_write_tokens")
     return Usage(_count_uncached(whole, read, write), output, reasoning, read, write, total)
+
+
+_SEARCHES = {"web_search_call": "web_search", "file_search_call": "file_search"}
+"""Items of a Responses answer that are paid for by their number."""
+
+
+def count_searches(items: Iterable[str]) -> dict[str, int] | None:
+    """Return how often each search ran, by the types of an answer's items; None without any."""
+    counted = Counter(_SEARCHES[kind] for kind in items if kind in _SEARCHES)
+    return dict(counted) or None
 
 
 def parse_responses_usage(counts: WireObject) -> Usage:

@@ -512,6 +512,7 @@ def _read_usage(usage: WireObject) -> Usage:
     reads = read_count(usage.get("cache_read_input_tokens"))
     writes = read_count(usage.get("cache_creation_input_tokens"))
     hour = read_object(usage.get("cache_creation")).get("ephemeral_1h_input_tokens")
+    searches = read_count(read_object(usage.get("server_tool_use")).get("web_search_requests"))
     return Usage(
         input=sent,
         output=received,
@@ -519,6 +520,7 @@ def _read_usage(usage: WireObject) -> Usage:
         cache_write=writes or None,
         total=sent + received + reads + writes,
         cache_write_hour=read_count(hour) or None,
+        server_tools={"web_search": searches} if searches else None,
     )
 
 

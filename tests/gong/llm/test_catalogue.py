@@ -9,9 +9,7 @@ from gong.llm.model_names import ModelNames
 from gong.llm.models import (
     CATALOGUE_DATE,
     Catalogue,
-    LongPrice,
     ModelInfo,
-    Price,
     _load_shipped_limits,
     cost,
     find_limits,
@@ -19,6 +17,7 @@ from gong.llm.models import (
     load_presets,
     normalize_model_id,
 )
+from gong.llm.prices import LongPrice, Price
 from tape.model.entries import Cost, Usage
 
 CATALOGUE = Catalogue.from_rows({})
@@ -114,7 +113,7 @@ def test_an_address_makes_azure_a_provider_like_any_other():
     names = ModelNames.from_settings(Settings(providers={"azure": {"base_url": url}}))
     assert names.resolve_name("azure/gpt-4o") == "azure/gpt-4o"
     assert names.get_context_window("azure", "gpt-4o") == 128_000
-    assert names.compute_cost("azure", "gpt-4o", Usage(10, 10, total=20)) is None
+    assert names.compute_cost("azure", "gpt-4o", Usage(10, 10, total=20)) == Cost("USD", 0.000125)
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,14 @@ from ...types import (
     ToolCallEnd,
     ToolCallStart,
 )
-from ..json_values import WireObject, parse_counts, read_object, read_objects, read_text
+from ..json_values import (
+    WireObject,
+    parse_counts,
+    parse_service,
+    read_object,
+    read_objects,
+    read_text,
+)
 from ..meter import AnswerMeter
 
 if TYPE_CHECKING:
@@ -138,6 +145,8 @@ class AnthropicStreamDecoder:
         self._stop: str | None = None
         self._details: WireObject = {}
         self._counts: WireObject = {}
+        self._server_tools: dict[str, int] = {}
+        self._service: str | None = None
         self._open: dict[int, _OpenBlock] = {}
         self._thoughts = TextBuffer()
 
@@ -197,6 +206,8 @@ class AnthropicStreamDecoder:
             cache_read=self._counts.get("cache_read_input_tokens"),
             cache_write=self._counts.get("cache_creation_input_tokens"),
             cache_write_hour=self._counts.get("ephemeral_1h_input_tokens") or None,
+            server_tools=self._server_tools or None,
+            service=self._service,
         )
         cached = (counted.cache_read or 0) + (counted.cache_write or 0)
         return replace(counted, total=counted.input + counted.output + cached)
@@ -310,6 +321,12 @@ class AnthropicStreamDecoder:
         )
         counts = {name: value for part in (counts_now, *details) for name, value in part.items()}
         self._counts |= parse_counts(counts, _COUNTED)
+        requests = read_object(counts_now.get("server_tool_use"))
+        for name, count in parse_counts(requests, requests).items():
+            if count:
+                self._server_tools[name.removesuffix("_requests")] = count
+        for name in ("speed", "service_tier"):
+            self._service = parse_service(counts_now.get(name)) or self._service
 
 
 def _decode_event(data: bytes) -> _WireEvent:

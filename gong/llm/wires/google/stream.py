@@ -124,6 +124,7 @@ class GoogleStreamDecoder:
         self._started = False
         self._stop: str | None = None
         self._counts: dict[str, int] = {}
+        self._searches = 0
         self._blocks = 0
         self._calls = 0
         self._open: _OpenPart | None = None
@@ -176,6 +177,7 @@ class GoogleStreamDecoder:
             reasoning=thoughts,
             cache_read=cached,
             total=count("totalTokenCount", prompt + output),
+            server_tools={"web_search": self._searches} if self._searches else None,
         )
 
     def _handle_chunk(self, chunk: GeminiChunk) -> Iterator[StreamEvent]:
@@ -189,6 +191,8 @@ class GoogleStreamDecoder:
         for candidate in chunk.candidates or ():
             if candidate is None or candidate.index:
                 continue  # others were not asked for
+            if grounding := candidate.grounding_metadata:
+                self._searches = max(self._searches, len(grounding.web_search_queries or ()))
             for part in (candidate.content and candidate.content.parts) or ():
                 yield from self._handle_part(part)
             if candidate.finish_reason and candidate.finish_reason != _UNSAID:

@@ -22,6 +22,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from msgspec.structs import replace
+
 from tape.formats.openai_chat.parse import REASONING_FIELDS
 from tape.formats.wire import decode_json, pack_raw
 from tape.model.entries import NO_JSON
@@ -44,7 +46,7 @@ from ...types import (
     ToolCallEnd,
     ToolCallStart,
 )
-from ..json_values import read_object, read_objects, read_text
+from ..json_values import parse_service, read_object, read_objects, read_text
 from ..meter import AnswerMeter
 from ..openai_common import parse_chat_usage
 from .calls import OpenAICalls, add_detail, get_call_id, join_text, read_call_piece
@@ -153,6 +155,7 @@ class OpenAIChatStreamDecoder:
         self._started = False
         self._stop: str | None = None
         self._counts: WireObject = {}
+        self._service: str | None = None
         self._blocks = 0
         self._prose: _Prose | None = None
         self._thought_fields: set[str] = set()
@@ -218,10 +221,11 @@ class OpenAIChatStreamDecoder:
 
     def usage(self) -> Usage:
         """Return the usage so far."""
-        return parse_chat_usage(self._counts)
+        return replace(parse_chat_usage(self._counts), service=self._service)
 
     def _handle_chunk(self, chunk: WireObject) -> Iterator[StreamEvent]:
         choices = chunk.get("choices") or []
+        self._service = parse_service(chunk.get("service_tier")) or self._service
         self._update_counts(chunk.get("usage") or read_object(chunk.get("x_groq")).get("usage"))
         if not self._started and (choices or chunk.get("model") or chunk.get("id")):
             self._started = True

@@ -26,6 +26,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from tape.formats.wire import decode_json, drop_fields, pack_raw
 from tape.model.entries import NO_JSON
 
@@ -48,9 +50,9 @@ from ...types import (
     ToolCallEnd,
     ToolCallStart,
 )
-from ..json_values import read_object, read_objects, read_text
+from ..json_values import parse_service, read_object, read_objects, read_text
 from ..meter import AnswerMeter
-from ..openai_common import parse_responses_usage
+from ..openai_common import count_searches, parse_responses_usage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -135,6 +137,9 @@ class OpenAIResponsesStreamDecoder:
         self._is_paused = False
         """Whether the model has more to say: the answer, sent back as it is, continues."""
         self._counts: WireObject = {}
+        self._service: str | None = None
+        self._kinds: list[str] = []
+        """The types of the items that ended; a search that only opens a page costs nothing."""
         self._blocks = 0
         self._has_calls = False
         self._has_items = False
@@ -181,7 +186,9 @@ class OpenAIResponsesStreamDecoder:
 
     def usage(self) -> Usage:
         """Return the usage so far."""
-        return parse_responses_usage(self._counts)
+        usage = parse_responses_usage(self._counts)
+        searches = count_searches(self._kinds)
+        return replace(usage, server_tools=searches, service=self._service)
 
     def _handle_event(self, event: WireObject) -> Iterator[StreamEvent]:
         kind = event.get("type")
@@ -233,6 +240,7 @@ class OpenAIResponsesStreamDecoder:
 
     def _update_counts(self, response: WireObject) -> None:
         self._counts = read_object(response.get("usage")) or self._counts
+        self._service = parse_service(response.get("service_tier")) or self._service
 
     def _begin_item(self, key: Any, wire: WireObject) -> Iterator[StreamEvent]:
         self._has_items = True
@@ -297,6 +305,10 @@ class OpenAIResponsesStreamDecoder:
         elif known is not None:
             yield from self._end_item(key, known.wire)
 
+    def _note_kind(self, wire: WireObject) -> None:
+        if read_object(wire.get("action")).get("type", "search") == "search":
+            self._kinds.append(wire["type"])
+
     def _end_item(self, key: Any, wire: WireObject) -> Iterator[StreamEvent]:
         # Some hosts send an item only when it is done.
         if key not in self._open:
@@ -308,6 +320,7 @@ class OpenAIResponsesStreamDecoder:
         if name := wire.get("id"):
             self.meter.keep_value(str(name))
             self._ended.add(str(name))
+        self._note_kind(wire)
         match item.kind:
             case "message":
                 yield from self._end_message(item)
