@@ -336,12 +336,15 @@ def merge_settings(settings: Settings, file: Path, data: bytes) -> Settings:
     """Return the settings with those of a project over them; raises ConfigurationError.
 
     Tables are merged key by key. The rules and folders of [permissions] are added to the user's: a
-    project takes no refusal away. Its hooks are read by `gong.hooks.sources`.
+    project takes no refusal away, and names no program that gives a key. Its hooks are read by
+    `gong.hooks.sources`.
     """
     parse_settings(file, data)  # a wrong setting is named with this file
     theirs = tomllib.loads(data.decode())
     theirs.pop("hooks", None)
     theirs.get("permissions", {}).pop("projects", None)  # the user's alone
+    for row in theirs.get("providers", {}).values():
+        row.pop("key_command", None)
     ours = msgspec.to_builtins(settings)
     for name in ("allow", "deny", "ask", "folders"):
         if added := theirs.get("permissions", {}).get(name):

@@ -6,13 +6,18 @@ temporary name, synced, renamed.
 
 from __future__ import annotations
 
+import fcntl
 import os
+from contextlib import asynccontextmanager
 from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import AsyncIterator, Mapping
+
+_LOCK_PAUSE = 0.02
+"""Seconds between two tries to get a lock."""
 
 
 def locate_config_file(environ: Mapping[str, str]) -> Path:
@@ -56,3 +61,32 @@ def write_private_file(file: Path, data: bytes) -> None:
         beside.replace(file)
     finally:
         beside.unlink(missing_ok=True)
+
+
+@asynccontextmanager
+async def hold_private_lock(file: Path) -> AsyncIterator[None]:
+    """Hold the lock of a file against all programs of the user, and wait for it.
+
+    Where no lock can be had, as in a folder that cannot be written, it goes without.
+    """
+    import asyncio  # only where something is waited for
+
+    try:
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = os.open(file.with_name(f"{file.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError:
+        yield
+        return
+    try:
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                await asyncio.sleep(_LOCK_PAUSE)
+            except OSError:
+                break
+            else:
+                break
+        yield
+    finally:
+        os.close(lock)

@@ -30,6 +30,7 @@ from .. import __version__, config
 from ..assembly.opening import find_session, read_session
 from ..credentials import Credentials
 from ..errors import ConfigurationError, GongError
+from ..llm.cloud_logins import describe_login
 from ..llm.model_names import ModelNames
 from ..llm.models import load_presets
 from ..llm.provider_factory import require_package
@@ -203,7 +204,8 @@ def _check_keys(settings: Settings) -> Iterator[HealthCheck]:
     keys = Credentials.from_environ(os.environ)
     has_keys = False
     for name, preset in load_presets(settings.providers, os.environ).items():
-        if keys.find(preset.key_name, preset.keys) is None:
+        login = describe_login(preset, os.environ)
+        if not login and keys.find(preset.key_name, preset.keys) is None:
             continue
         if preset.later:
             yield HealthCheck(name, "note", f"there is a key, but {preset.unserved}")

@@ -21,6 +21,7 @@ from tape.errors import NotFound
 
 from ..credentials import Credentials
 from ..errors import ConfigurationError
+from ..llm.cloud_logins import describe_login
 from ..llm.model_names import ModelNames
 from ..llm.models import CATALOGUE_DATE, ModelInfo, load_presets
 from ..llm.provider_factory import is_configured, is_valid_key
@@ -143,6 +144,10 @@ def status(as_json: bool) -> None:
     saved = {name: (name, ()) for name in credentials.list_saved() if name not in presets}
     keys = {name: credentials.find(*where) for name, where in (variables | saved).items()}
     rows = [(name, key.source, key.ending) for name, key in keys.items() if key is not None]
+    for name, preset in presets.items():
+        login = describe_login(preset, os.environ)
+        if login and keys[name] is None:
+            rows.append((name, login, "–"))
     if as_json:
         print_json(
             [
@@ -241,6 +246,8 @@ def show(name: str, as_json: bool) -> None:
         saved = Credentials.from_environ(os.environ).find(preset.key_name, preset.keys)
         if saved is not None:
             key = f"{saved.ending} from {saved.source}"
+        elif login := describe_login(preset, os.environ):
+            key = f"from {login}"
         elif not _is_provider_ready(preset):
             key = f"missing: gong auth login {preset.key_name}"
     facts = {

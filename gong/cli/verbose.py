@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..agent import events
 from ..credentials import Credentials
+from ..llm.cloud_logins import describe_login
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -20,7 +21,9 @@ def describe_connection(host: OpenSession, environ: Mapping[str, str]) -> str:
     parts = [f"{model.name}: {model.api} at {model.endpoint}"]
     if (preset := host.models.names.presets.get(model.provider)) is not None:
         key = Credentials.from_environ(environ).find(preset.key_name, preset.keys)
-        parts.append(f"key {key.ending} from {key.source}" if key else "no key")
+        login = describe_login(preset, environ)
+        no_key = f"key from {login}" if login else "no key"
+        parts.append(f"key {key.ending} from {key.source}" if key else no_key)
     limits = [
         f"{name} {count:,} tokens"
         for name, count in (("window", model.window), ("answers up to", model.max_output))

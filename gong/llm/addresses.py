@@ -6,6 +6,7 @@ Address, path and query of a preset may name where the user's models are, in bra
 |---|---|
 | the row's `region` | if `[providers.NAME]` has one |
 | the first of `variables.region` that is set | else |
+| that of the profile of AWS | else, with `auth = "aws"` |
 | `usual.region` | else |
 
 No address contains a secret, so each may be shown and recorded.
@@ -56,7 +57,12 @@ def find_place(preset: Preset, name: PlaceName, environ: Mapping[str, str]) -> s
     """Return the value of a place; "" if nothing says it."""
     variables = (environ.get(variable, "").strip() for variable in preset.variables.get(name, ()))
     own: str = getattr(preset, name)
-    return own or next(filter(None, variables), "") or preset.usual.get(name, "")
+    value = own or next(filter(None, variables), "")
+    if not value and name == "region" and preset.auth == "aws":
+        from .aws_keys import find_profile_region  # reads files
+
+        value = find_profile_region(environ, preset.name, preset.aws_profile)
+    return value or preset.usual.get(name, "")
 
 
 def fill_places(

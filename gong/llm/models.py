@@ -154,8 +154,18 @@ class Preset(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Variables that may hold the key, first one first."""
     key_of: str = ""
     """Another provider whose key this one uses."""
-    auth: Literal["bearer", "x-api-key", "x-goog-api-key", "api-key"] = "bearer"
-    """How the key is sent; `api-key` sends a token of Entra as a bearer's."""
+    auth: Literal["bearer", "x-api-key", "x-goog-api-key", "api-key", "aws", "google"] = "bearer"
+    """How the key is sent; `api-key` sends a token of Entra as a bearer's.
+
+    `aws` signs calls with a key of AWS, and `google` sends a token of a login there, where no
+    variable holds a key and none is saved: both send such a one as a bearer's.
+    """
+    key_command: str | tuple[str, ...] = ()
+    """A program that prints the key where no variable holds one; run without a shell."""
+    aws_profile: str = ""
+    """The profile whose key signs, in place of AWS_PROFILE."""
+    aws_service: str = "bedrock"
+    """The service in a signature."""
     transport: Literal["http", "sdk"] = "http"
     """What sends the calls: our own HTTP client, or the official SDK of the API above it."""
     base_url_aliases: tuple[str, ...] = ()

@@ -1,6 +1,7 @@
 """Creates the provider of a preset: address, key, and the adapter, imported on first use.
 
-Reads only the environment passed in. A key is needed except for addresses of this machine.
+Reads only the environment passed in. A key is needed except for addresses of this machine: that of
+a variable, else of the provider's `key_command`, else a saved one, else that of a cloud's login.
 """
 
 from __future__ import annotations
@@ -17,11 +18,14 @@ from tape.formats.wire import decode_json, encode_json
 
 from ..errors import AuthenticationError, ConfigurationError, InvalidRequest
 from .addresses import fill_places, find_endpoint, is_loopback
+from .cloud_logins import describe_login
+from .keys import FixedKey
 from .models import NO_KEY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from .keys import KeySource
     from .models import Api, Preset
     from .types import Provider, Request
 
@@ -68,7 +72,7 @@ class ProviderSetup(NamedTuple):
     """An adapter's inputs: headers filled in, the key checked, no slash at the end."""
 
     preset: Preset
-    key: str
+    key: str | KeySource
     endpoint: str
 
     def __repr__(self) -> str:
@@ -94,12 +98,16 @@ def create_provider(
 
 
 def create_wire_provider(
-    preset: Preset, key: str, endpoint: str, find_source: FindSource | None = None
+    preset: Preset,
+    key: str | KeySource,
+    endpoint: str,
+    find_source: FindSource | None = None,
 ) -> Provider:
     """Return the provider that talks to an address without a final slash, with this key.
 
-    `find_source` says where the key is from, for the error of a host that refuses it.
+    `find_source` says where a fixed key is from, for the error of a host that refuses it.
     """
+    source = FixedKey(key, find_source) if isinstance(key, str) else key
     adapter = _ADAPTERS[preset.api]
     transport = import_module(".wires.transport", __package__)
     wire = import_module(".wires.wire", __package__).Wire(
@@ -108,7 +116,7 @@ def create_wire_provider(
         adapter.native_objects,
         adapter.sdk,
     )
-    return cast("Provider", transport.WireProvider(wire, preset, key, endpoint, find_source))
+    return cast("Provider", transport.WireProvider(wire, preset, source, endpoint))
 
 
 def _load_class(adapter: _WireAdapter, module: str, name: str) -> Any:
@@ -120,7 +128,9 @@ def prepare_setup(preset: Preset, environ: Mapping[str, str], find_key: FindKey)
     if preset.later:
         raise ConfigurationError(preset.unserved)
     endpoint = find_endpoint(preset, environ)
-    key = _check_key(preset, find_key(preset.key_name, preset.keys), endpoint)
+    key = _choose_key(preset, environ, find_key, endpoint)
+    if preset.auth == "aws" and not isinstance(key, str):
+        preset = replace(preset, region=fill_places(preset, "{region}", environ))
     variables = preset.header_variables.items()
     values = {header: environ.get(name, "").strip() for header, name in variables}
     set_ = {header: value for header, value in values.items() if value}
@@ -163,12 +173,36 @@ def is_configured(preset: Preset, environ: Mapping[str, str], *, has_key: bool) 
     if preset.later:
         return False
     addresses = (environ.get(variable, "").strip() for variable in preset.base_url_variables)
-    return has_key or is_loopback(next(filter(None, addresses), ""))
+    is_local = is_loopback(next(filter(None, addresses), ""))
+    return has_key or is_local or bool(describe_login(preset, environ))
 
 
 def is_valid_key(text: str) -> bool:
     """Return whether a text can be a key: printable ASCII without spaces."""
     return bool(text) and text.isascii() and text.isprintable() and " " not in text
+
+
+def _choose_key(
+    preset: Preset, environ: Mapping[str, str], find_key: FindKey, endpoint: str
+) -> str | KeySource:
+    """Return the key, or what gives it once it is needed; raises AuthenticationError."""
+    has_variable = any(environ.get(name, "").strip() for name in preset.keys)
+    if preset.key_command and not has_variable:
+        from .key_command import CommandKey  # loaded when used
+
+        return CommandKey(preset.key_name, preset.key_command, environ)
+    key = find_key(preset.key_name, preset.keys)
+    if key or preset.auth not in {"aws", "google"}:
+        return _check_key(preset, key, endpoint)
+    if not describe_login(preset, environ) and is_loopback(endpoint):
+        return NO_KEY
+    if preset.auth == "aws":
+        from .aws_keys import AwsKeys  # loaded when used
+
+        return AwsKeys(preset.name, environ, preset.aws_profile)
+    from .google_keys import GoogleKeys  # loaded when used
+
+    return GoogleKeys(preset.name, environ)
 
 
 def _check_key(preset: Preset, key: str, endpoint: str) -> str:

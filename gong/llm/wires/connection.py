@@ -191,6 +191,11 @@ class Connection:
         idle_timeout = IdleTimeout()
         try:
             response = await self._await_answer(idle_timeout, call, failures)
+            access = self._route.access
+            if not response.is_success and await access.renew(response.status, response.text):
+                failures = failures._replace(key=access.secret)
+                response = await self._await_answer(idle_timeout, call, failures)
+            await self._check_answer(response, call, failures)
             reply = HttpReply(response, idle_timeout, failures)
             try:
                 yield reply
@@ -213,6 +218,12 @@ class Connection:
             raise failures.build_timeout(_BEGIN, limit) from None
         except (HttpError, UnicodeError) as error:
             raise failures.build_network_error(str(error)) from None
+        return response
+
+    async def _check_answer(
+        self, response: HttpResponse, call: EncodedRequest, failures: ProviderFailures
+    ) -> None:
+        """Raise ModelError for a response that is no answer."""
         if not response.is_success:
             status, location = response.status, response.location
             if location is not None:
@@ -225,4 +236,3 @@ class Connection:
             raise failures.build_stream_error(
                 f"sent its answer compressed as {coding!r}, which was not requested"
             )
-        return response

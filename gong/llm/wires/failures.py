@@ -308,7 +308,7 @@ class ProviderFailures(NamedTuple):
         """Return what a person can do about an error; empty where its own words have to do."""
         if status is None or kind in _FAULTS_OF_REQUESTS:
             return ""
-        source = self.find_source() if self.find_source is not None and self.key else ""
+        source = self.find_source() if self.find_source is not None else ""
         target = f"{self.model} at {self.endpoint}" if self.model else self.endpoint
         if kind is AuthenticationError and source and self.key_name:
             unset = f" and unset {source}" if source.isupper() else ""

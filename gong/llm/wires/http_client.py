@@ -15,7 +15,6 @@ count. A connection is used for many calls.
 from __future__ import annotations
 
 import os
-import re
 import sys
 import zlib
 from contextlib import suppress
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator, Mapping
 
     from ..models import Preset
+    from .access import Access
 
 _KEPT = 10
 """How many idle connections are kept."""
@@ -47,8 +47,6 @@ _PIECE = 1_048_576
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _IN_ADDRESSES = "!$%&'()*+,/:;=?@[]~"
 """Characters that stand in a path and its query as they are."""
-_SIGNED_CLAIMS = r"eyJ[\w-]+\.[\w-]+\.[\w-]*"
-"""A JSON Web Token; no API key of Azure looks like one."""
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -75,32 +73,21 @@ class Route(NamedTuple):
     """The target of a client; `endpoint` has no slash at its end."""
 
     preset: Preset
-    key: str
+    access: Access
     endpoint: str
 
     def __repr__(self) -> str:
         return f"Route({self.preset.name!r}, {self.endpoint!r})"
 
     def build_headers(self, call: EncodedRequest) -> dict[str, str]:
-        """Return the key's header, the preset's over it, and the call's over both.
+        """Return the preset's headers with the call's over them, without those of the key.
 
         Their names are in small letters.
         """
         return {
-            **_encode_key(self.preset, self.key),
             **{name.lower(): value for name, value in self.preset.headers.items()},
             **call.headers,
         }
-
-
-def _encode_key(preset: Preset, key: str) -> dict[str, str]:
-    """Return the headers of a key."""
-    is_claims = preset.auth == "api-key" and re.fullmatch(_SIGNED_CLAIMS, key)
-    if preset.auth == "bearer" or is_claims:
-        return {"authorization": f"Bearer {key}"}
-    # Azure's name for it, and that of the API
-    also = {"x-api-key": key} if preset.api == "anthropic-messages" else {}
-    return {**also, preset.auth: key}
 
 
 class HttpResponse:
@@ -240,7 +227,7 @@ class HttpClient:
         return await self.post_body(url, headers, call.body)
 
     async def post_body(self, url: str, headers: Mapping[str, str], body: bytes) -> HttpResponse:
-        """Post with all headers but those that HTTP itself needs; as `post_call`."""
+        """Post with all headers but the key's and those that HTTP needs; as `post_call`."""
         httpcore2 = self._httpcore2
         target = _parse_address(httpcore2, url)
         if self._pool is None:
@@ -250,7 +237,11 @@ class HttpClient:
                 max_keepalive_connections=_KEPT,
                 keepalive_expiry=_KEPT_SECONDS,
             )
-        sent = {"host": _name_host(target), **headers, "content-length": str(len(body))}
+        headers = {"host": _name_host(target), **headers}
+        # a signature is over the address as it is sent
+        sent_url = f"{target.scheme.decode()}://{headers['host']}{target.target.decode()}"
+        proven = self._route.access.build_headers(sent_url, headers, body)
+        sent = {**proven, "content-length": str(len(body))}
         request = httpcore2.Request(
             "POST",
             target,

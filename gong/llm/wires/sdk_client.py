@@ -49,7 +49,7 @@ class SdkClient:
         self._sdk = await asyncio.to_thread(import_module, self._package)
         http = httpx2.AsyncClient(transport=_BelowSdk(self._http), trust_env=False)
         how = {"base_url": self._route.endpoint, "max_retries": 0, "http_client": http}
-        key = self._route.key
+        key = self._route.access.secret or "unused"
         if self._package == "anthropic":
             self._client = self._sdk.AsyncAnthropic(auth_token=key, open_telemetry=False, **how)
         else:

@@ -26,7 +26,8 @@ from tape.formats.wire import decode_json, encode_json
 from ...errors import InvalidRequest, ModelError
 from ..accumulate import join_deltas
 from ..addresses import build_call_path
-from ..types import Finish
+from ..types import Finish, StreamFailure
+from .access import Access
 from .connection import Connection
 from .failures import ProviderFailures
 from .http_client import HttpClient, Route
@@ -35,8 +36,9 @@ from .rate_limits import parse_rate_limit
 from .server_sent_events import EventParser, EventTooLong
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+    from collections.abc import AsyncGenerator, Iterator, Mapping
 
+    from ..keys import KeySource
     from ..models import Preset, Timeouts
     from ..types import ChoiceMode, Request, StreamEvent
     from .connection import EndpointClient, HttpReply
@@ -132,17 +134,19 @@ class WireProvider:
         self,
         wire: Wire,
         preset: Preset,
-        key: str,
+        source: KeySource,
         endpoint: str,
-        find_source: Callable[[], str] | None = None,
     ) -> None:
         self.name, self.endpoint = preset.name, endpoint
         self.api: str = preset.api
         self.native_objects = wire.native_objects and preset.quirks.json_schema
         self._preset, self._limits = preset, preset.timeouts
         self._encoder, self._decoder = wire.encoder(preset), wire.decoder
-        self._failures = ProviderFailures(preset.name, key, endpoint, preset.key_name, find_source)
-        route = Route(preset, key, endpoint)
+        self._access = Access(preset, source)
+        self._failures = ProviderFailures(
+            preset.name, "", endpoint, preset.key_name, self._access.describe_source
+        )
+        route = Route(preset, self._access, endpoint)
         self._connection = Connection(_create_client(route, wire.sdk), route)
 
     def supports_tool_choice(self, mode: ChoiceMode) -> bool:
@@ -158,7 +162,12 @@ class WireProvider:
 
         Closing it closes the connection. With `raw` the last event holds what the provider sent.
         """
-        failures = self._failures._replace(model=request.model)
+        try:
+            await self._access.prepare()
+        except ModelError as error:
+            yield StreamFailure(error)
+            return
+        failures = self._failures._replace(model=request.model, key=self._access.secret)
         decoder = self._decoder(failures, self._preset)
         meter = decoder.meter
         beside = _AnswerNotes(meter)
