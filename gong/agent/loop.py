@@ -17,7 +17,8 @@ waits for the disk before it continues. What follows an answer, the first line t
     nothing of these                                  the run ends
     ================================================  ====================================
 
-Before each turn a limit of rounds, turns or cost, or a hook, may end the run as well.
+Before each turn a limit of rounds, turns or cost, or a hook, may end the run as well; at that of
+rounds a person at the session is asked first.
 
 Before each model call `context_window` makes room if needed.
 """
@@ -28,11 +29,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tape.model.entries import Context, Text, ToolResult, join_texts, select_tool_calls
 from tape.model.entries import Model as ModelEntry
+from tape.text import format_count
 
 from ..context.costs import CostBudget
 from ..errors import ContextLengthExceeded, MalformedHistory
 from ..llm.model_names import BUILT_IN_PROVIDERS
 from ..tools.background import describe_ended
+from ..tools.dialogue import Question, QuestionOption
 from . import events
 from .context_window import learn_window, make_room, shrink_context
 from .documents import record_documents
@@ -81,6 +84,7 @@ async def run_loop(context: RunContext) -> RunOutcome:
         # A paused answer goes back unchanged: words put behind it would be answered instead.
         if not paused:
             _inject_waiting(queues, state, recorder)
+        rounds = await _ask_for_more_rounds(context, rounds)
         is_over = _is_over_limit(
             context.setup.config, turns, rounds, state.turns, emit
         ) or _is_over_budget(context.setup.config.max_cost, turns, state, emit)
@@ -179,6 +183,31 @@ def record_model(context: RunContext) -> None:
         )
     if has_new_effort or (last is not None and last != model.name):
         context.recorder.append(ModelEntry(model.provider, model.id, effort))
+
+
+_CONTINUE = "Continue"
+
+
+async def _ask_for_more_rounds(context: RunContext, rounds: int) -> int:
+    """Return the rounds that count: 0 where a person at the session continues beyond the limit.
+
+    Words of their own go to the model, which continues with them.
+    """
+    limit = context.setup.config.max_tool_rounds_per_input
+    if not 0 < limit <= rounds or context.dialogue is None or not context.dialogue.has_person:
+        return rounds
+    rounds_text = format_count(limit, "round of tool calls", "rounds of tool calls")
+    question = Question(
+        f"The limit of {rounds_text} for one prompt is reached. Continue?",
+        (QuestionOption(_CONTINUE, "As many rounds again"), QuestionOption("Stop")),
+        "Limit",
+    )
+    answers = await context.dialogue.ask(f"rounds_{context.state.turns}", (question,))
+    words = " ".join((answers or {}).get(question.question, ()))
+    if words not in {"", _CONTINUE, "Stop"}:
+        context.recorder.append(Context("user", "steering", (Text(words),)))
+        context.emit(events.SteeringInjected(words, "steering"))
+    return rounds if words in {"", "Stop"} else 0
 
 
 def _is_over_limit(

@@ -140,6 +140,12 @@ Examples:
     "--max-turns", type=click.IntRange(min=1), metavar="N", help="Max model calls of the session."
 )
 @click.option(
+    "--max-rounds",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Max rounds of tool calls for one prompt, 200 if not set; -p stops there. 0 is no limit.",
+)
+@click.option(
     "--max-cost", type=click.FloatRange(min=0, min_open=True), metavar="USD", help="Max cost."
 )
 @click.option(

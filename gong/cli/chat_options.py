@@ -61,6 +61,7 @@ class ChatOptions(NamedTuple):
     effort: EffortChoice | None
     start: StartFrom | None
     max_turns: int | None
+    max_rounds: int | None
     max_cost: float | None
     max_seconds: float | None
     command_seconds: float | None
@@ -192,6 +193,7 @@ class ChatOptions(NamedTuple):
         settings = load_settings(
             folder,
             max_turns=self.max_turns,
+            max_rounds=self.max_rounds,
             max_cost=self.max_cost,
             max_seconds=self.max_seconds,
             default_command_timeout_ms=seconds and max(round(seconds * 1000), 1),

@@ -108,6 +108,25 @@ def test_no_session_leaves_nothing(place, tmp_path):
     assert "cannot be combined" in place.run("gong", "-c", "--no-session", "x", code=2).stderr
 
 
+def test_the_limit_of_rounds_stops_a_print_run_and_asks_in_a_terminal(place):
+    """The second answer of the model needs a round more than is allowed."""
+    looking = {"tool_calls": [{"name": "ls", "args": {}}]}
+    command = ["gong", "look", "-m", place.script(looking, looking, HI), "--max-rounds", "1"]
+    stopped = place.run(*command, code=8).stderr
+    assert stopped.startswith("gong: stopped at the limit of 1 round of tool calls for one prompt")
+    command = [str(place.bin / "gong"), *command[1:]]
+    with Terminal(command, cwd=place.folder, env=place.env) as now:
+        for _ in range(2):
+            now.wait_for(
+                "The limit of 1 round of tool calls for one prompt is reached.", on_screen=True
+            )
+            now.say("1")
+            now.wait_until_gone("Continue?")
+        now.wait_for("ready")
+        now.say("/quit")
+        assert now.wait_for_end() == 0
+
+
 def test_a_session_that_is_not_kept_offers_no_continuation(place):
     """With --no-session, at the end of a conversation and of a run that was stopped."""
     looking = {"tool_calls": [{"name": "ls", "args": {}}]}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 from dataclasses import asdict, replace
 
@@ -150,6 +151,28 @@ async def test_the_time_limit_stops_a_command_that_hangs_and_the_session_continu
     result = session.recorder.path[-2].data
     assert "begun" in result.content[0].text
     assert (await seen(session, "again"))[-1].stop_reason == "stop"
+
+
+async def test_a_person_may_let_a_run_continue_beyond_its_rounds(stage):
+    """Nothing but words of their own is said to the model."""
+    session = await stage.session(*[LOOK] * 9, loop_detection=False, max_rounds=2)
+    session.ask_person()
+    answers, questions = iter(["Continue", "look elsewhere", "Stop"]), []
+
+    def answer(event):
+        if event.kind == "question":
+            questions.append(event.questions[0].question)
+            session.answer(event.question_id, next(answers))
+
+    loop = asyncio.get_running_loop()
+    session.subscribe(lambda event: loop.call_soon(answer, event))
+    found = await seen(session, "go")
+    asked = "The limit of 2 rounds of tool calls for one prompt is reached. Continue?"
+    assert questions == [asked] * 3
+    [reached] = only(found, "turn_limit")
+    assert (reached.limit, reached.turns) == ("round", 6)
+    assert [event.text for event in only(found, "steering_injected")] == ["look elsewhere"]
+    assert types(session).count("context") == 1
 
 
 async def test_rounds_are_counted_from_zero_for_each_prompt_and_turns_are_not(stage):
