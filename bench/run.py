@@ -14,6 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import catalogue
 import files
 import index
 import llm
@@ -58,6 +59,7 @@ GROUPS = {
     "tools": tools.tools_rows,
     "files": files.files_rows,
     "remotes": remotes.remotes_rows,
+    "catalogue": catalogue.catalogue_rows,
 }
 
 

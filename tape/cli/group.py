@@ -83,6 +83,7 @@ COMMANDS = {
     "completion": ("completion", "Print the completion script of a shell."),
     "verify": ("check", "Recompute every hash and report damage."),
     "fsck": ("check", "Explain damage, and repair what can be repaired."),
+    "doctor": ("doctor", "Verify all tapes, or all that a remote holds."),
 }
 """Module and help line of each command, in the order of the help page."""
 

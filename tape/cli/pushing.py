@@ -38,7 +38,7 @@ from .output import (
     format_size,
     print_json,
 )
-from .remote import open_named_remote
+from .remote import open_named_remote, update_catalogue
 from .resolve import open_library, open_ref
 from .terminal import print_lines, print_warning, show_progress
 from .timeparse import TIME_FORMS, parse_moment
@@ -148,6 +148,8 @@ def _push_once(
         if asks and not how.confirm_plan(_describe_push(opened, changed)):
             return how.report_refusal()
         outcomes = _push_tapes(opened, changed, stamps, raw=choice.raw or opened.known.raw)
+        if any(outcome.chunks for outcome in outcomes):
+            update_catalogue(opened.remote)
     pushed = [outcome for outcome in outcomes if outcome.chunks or outcome.error or outcome.secrets]
     if how.as_json:
         print_json([_build_pushed(outcome) for outcome in pushed])

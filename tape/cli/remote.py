@@ -24,6 +24,7 @@ from ..remote.registry import (
     check_remote_name,
     check_remote_url,
     find_cache,
+    find_catalogue,
     open_named,
     read_registry,
     write_registry,
@@ -198,26 +199,44 @@ def status(options: GlobalOptions, name: str | None, as_json: bool) -> int:
 @remote.command(epilog=format_examples("tape remote verify", "tape remote verify team --repair"))
 @click.argument("name", required=False)
 @click.option("--repair", is_flag=True, help="Complete what an interrupted push left.")
+@click.option("--rebuild", is_flag=True, help="Make the catalogue in PostgreSQL again.")
 @as_json
 @click.pass_obj
-def verify(options: GlobalOptions, name: str | None, repair: bool, as_json: bool) -> int:
+def verify(
+    options: GlobalOptions, name: str | None, repair: bool, rebuild: bool, as_json: bool
+) -> int:
     """Check all that a remote holds: it is pulled into an empty store, and each tape is verified.
 
     Names chunks that are missing or damaged, blobs that are missing, what no line of the push log
-    names, and what was redacted and is still there; --repair ends the last two. The pulled copy is
-    removed. --json prints {tapes, chunks, bytes, findings [{tape, message, repaired}]}. Exits with
-    4 if something is wrong and was not repaired.
+    names, what was redacted and is still there, and of PostgreSQL where the catalogue says
+    something else than the chunks. --repair ends what no log line names and what is still there,
+    --rebuild makes the catalogue again. The pulled copy is removed. --json prints {tapes, chunks,
+    bytes, findings [{tape, message, repaired}]}. Exits with 4 if something is wrong and was not
+    repaired.
     """
+    return check_remote(options, name, repairs=repair, rebuilds=rebuild, is_json=as_json)
+
+
+def check_remote(
+    options: GlobalOptions, name: str | None, *, repairs: bool, rebuilds: bool, is_json: bool
+) -> int:
+    """Print what is wrong at a remote, and repair it if that is wanted; return the exit code."""
     with open_named_remote(options, name) as opened, TemporaryDirectory(prefix="tape-") as folder:
+        if rebuilds:
+            catalogue = find_catalogue(opened.remote)
+            if catalogue is None:
+                raise UsageError(f"{opened.name} has no catalogue: only PostgreSQL has one")
+            with show_progress("catalogued tape") as progress:
+                catalogue.rebuild(progress)
         findings = []
         with show_progress("pulled tape") as progress:
             for finding in verify_remote(opened.remote, Store(Path(folder)), progress):
-                is_repaired = repair and finding.repair is not None
+                is_repaired = repairs and finding.repair is not None
                 if is_repaired and finding.repair is not None:
                     finding.repair()
                 findings.append((finding, is_repaired))
         counts = count_objects(opened.remote)
-    if as_json:
+    if is_json:
         rows = [
             {"tape": finding.tape, "message": finding.message, "repaired": is_repaired}
             for finding, is_repaired in findings
@@ -323,3 +342,10 @@ def open_named_remote(options: GlobalOptions, name: str | None) -> Iterator[Open
             open_named(library.store.path, name, known) as remote,
         ):
             yield OpenRemote(library, name, known, remote, cursor)
+
+
+def update_catalogue(remote: Remote) -> None:
+    """Bring the catalogue of a remote up to date, where it has one and that is allowed."""
+    catalogue = find_catalogue(remote)
+    if catalogue is not None:
+        catalogue.update()

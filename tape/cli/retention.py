@@ -22,7 +22,7 @@ from .output import (
     print_json,
 )
 from .pushing import build_pusher
-from .remote import open_named_remote
+from .remote import open_named_remote, update_catalogue
 from .terminal import format_table, print_lines
 from .timeparse import TIME_FORMS, parse_moment
 
@@ -83,6 +83,7 @@ def unpush(
             pusher = build_pusher(opened, {}, raw=False)
             for identity in chosen:
                 pusher.unpush(identity, why)
+            update_catalogue(opened.remote)
     if as_json:
         print_json([{"tape": id_, "remote": opened.name, "done": agreed} for id_ in chosen])
     elif not chosen:
@@ -146,6 +147,7 @@ def hold(
         if tape is not None:
             identity = find_remote_tape(opened, list_remote_tapes(opened, tape), tape)
             build_pusher(opened, {}, raw=False).hold(identity, why, held=not release)
+            update_catalogue(opened.remote)
         elif release or why:
             raise UsageError("name the TAPE")
         holds = read_holds(opened.remote)

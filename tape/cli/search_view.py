@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 import click
 
 from ..clock import read_clock, render_time
+from ..errors import UsageError
 from ..index.search import search_caught_up
+from ..index.tape_filter import EVERY_TAPE
 from ..text import SHORT, measure_width, shorten_to_width, show_controls
 from .environment import find_store_home
 from .listing import AGENT_COLUMNS
@@ -61,6 +63,7 @@ _TITLE_COLUMNS, _MIN_TITLE_COLUMNS = 40, 6
     metavar="NAME",
     help="Only answers of matching models, and the other entries of their tapes.",
 )
+@click.option("--remote", metavar="NAME", help="Search all tapes at this remote: PostgreSQL only.")
 @click.option("--since", metavar="TIME", help=f"Only entries since this time: {TIME_FORMS}.")
 @click.option("--until", metavar="TIME", help="Only entries before this time.")
 @click.option(
@@ -85,6 +88,7 @@ def search(
     project: str | None,
     tapes: TapeFilter,
     model: str | None,
+    remote: str | None,
     since: str | None,
     until: str | None,
     limit: int,
@@ -102,23 +106,34 @@ def search(
     newest entries that the options leave are listed. Exits with 1 when nothing is found, as grep
     does.
 
+    --remote searches what was pushed to a remote in PostgreSQL, pulled or not: whole words, the
+    newest first. --project takes a repository there, too.
+
     --model takes any part of PROVIDER/MODEL; it finds the answers of matching models and the other
     entries of tapes where one answered.
 
     --json prints an array of {tape, title, folder, phase, offset, entry, n, time, type, branch,
     snippet, marks, score, cwd, repository, person, machine, agent, prompt}; marks are the start
     and end, in characters, of each match in the snippet, prompt is the {entry, text} that led to
-    it, or null; cwd to agent are of the tape.
+    it, or null; cwd to agent are of the tape. With --remote an object has {tape, entry, time, type,
+    head, title, project, person, machine}.
     """
     words, now = " ".join(query), read_clock()
     narrow: SearchFilter = {
         "types": types,
-        "project": os.path.abspath(project) if project else None,  # noqa: PTH100 (as tapes keep it)
+        "project": os.path.abspath(project) if project and not remote else project,  # noqa: PTH100 (as tapes keep it)
         "model": model,
         "since": parse_moment(since, now) if since else None,
         "until": parse_moment(until, now) if until else None,
         "tapes": tapes,
     }
+
+    if remote is not None:
+        if model or tapes != EVERY_TAPE:
+            raise UsageError("--remote goes with --type, --project, --since and --until only")
+        from .remote_search import search_remote
+
+        return search_remote(options, remote, words, limit, narrow, is_json=as_json, is_quiet=quiet)
 
     def show(matches: Sequence[SearchMatch]) -> int:
         if not quiet:

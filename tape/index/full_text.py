@@ -75,7 +75,7 @@ CJK_RANGES = (
 """The first and the last character of each range."""
 _CJK_CHARS = f"[{''.join(f'{a}-{b}' for a, b in zip(*[iter(CJK_RANGES)] * 2, strict=True))}]"
 """Compiled at its first use, because compiling takes as long as a search."""
-_QUERY_TERM = re.compile(
+QUERY_TERM = re.compile(
     r'(?P<sign>(?:-(?=[^\s-]))?)(?:"(?P<phrase>[^"]*)"?|(?P<word>[^\s"]+))(?P<star>\*?)'
 )
 
@@ -161,7 +161,7 @@ def _iter_query_terms(query: str) -> Iterator[tuple[str, str]]:
 
     Terms without a letter or digit are left out.
     """
-    for part in _QUERY_TERM.finditer(replace_surrogates(query).replace("\0", " ")):
+    for part in QUERY_TERM.finditer(replace_surrogates(query).replace("\0", " ")):
         sign, phrase, word = part["sign"], part["phrase"], part["word"]
         if word == "OR" and not sign:
             yield "OR", ""

@@ -13,7 +13,7 @@ from __future__ import annotations
 import time
 from contextlib import contextmanager
 from queue import Empty, LifoQueue
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 import psycopg
@@ -26,9 +26,11 @@ from ..index.database import find_migrations
 from .remote import Listed, Remote
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     Rows = list[tuple[Any, ...]]
+
+T = TypeVar("T")
 
 _TEAM = "team"
 _PAGE = 1_000
@@ -72,7 +74,7 @@ class PostgresRemote(Remote):
 
     def __init__(self, url: str) -> None:
         self.url = url
-        self._conninfo, self._team = _parse_url(url)
+        self._conninfo, self.team = _parse_url(url)
         self._idle: LifoQueue[psycopg.Connection[Any]] = LifoQueue()
         self._is_closed = False
 
@@ -89,20 +91,20 @@ class PostgresRemote(Remote):
             return []
         keys = sorted(first)  # two that create the same keys wait for each other in one order
         bodies = [objects[first[key]][1] for key in keys]
-        created = {key for (key,) in self._ask(_CREATE, (self._team, keys, bodies))}
+        created = {key for (key,) in self.ask(_CREATE, (self.team, keys, bodies))}
         return [key in created and first[key] == at for at, (key, _) in enumerate(objects)]
 
     def replace(self, key: str, data: bytes) -> None:
         """Replace the body of a row."""
-        self._ask(_REPLACE, (self._team, key, data))
+        self.ask(_REPLACE, (self.team, key, data))
 
     def read(self, key: str, start: int = 0, end: int | None = None) -> bytes:
         """Return the body of a row, or a part of it."""
         if start == 0 and end is None:
-            rows = self._ask(_READ, (self._team, key))
+            rows = self.ask(_READ, (self.team, key))
         else:
             length = 2**31 - 1 if end is None else max(end - start, 0)
-            rows = self._ask(_READ_PART, (start + 1, length, self._team, key))
+            rows = self.ask(_READ_PART, (start + 1, length, self.team, key))
         if not rows:
             raise NotFound(f"the remote has no {key}")
         return bytes(rows[0][0])
@@ -111,7 +113,7 @@ class PostgresRemote(Remote):
         """Return the bodies of several rows, by as few statements as their sizes allow."""
         bodies: dict[str, bytes] = {}
         for part in self._split(keys):
-            bodies |= self._ask(_READ_MANY, (self._team, part))
+            bodies |= self.ask(_READ_MANY, (self.team, part))
         return [bodies.get(key) for key in keys]
 
     def _split(self, keys: Sequence[str]) -> Iterator[list[str]]:
@@ -121,7 +123,7 @@ class PostgresRemote(Remote):
             return
         group: list[str] = []
         size = 0
-        for key, length in self._ask(_SIZES, (self._team, [*keys])):
+        for key, length in self.ask(_SIZES, (self.team, [*keys])):
             if group and size + length > _READ_BYTES:
                 yield group
                 group, size = [], 0
@@ -134,7 +136,7 @@ class PostgresRemote(Remote):
         """Yield the keys that begin so, a page for each statement."""
         end = prefix and prefix[:-1] + chr(ord(prefix[-1]) + 1)
         while True:
-            rows = self._ask(_LIST, (self._team, after, prefix, end, end, _PAGE))
+            rows = self.ask(_LIST, (self.team, after, prefix, end, end, _PAGE))
             yield from (Listed(*row) for row in rows)
             if len(rows) < _PAGE:
                 return
@@ -142,7 +144,7 @@ class PostgresRemote(Remote):
 
     def now(self) -> int:
         """Return the time of the server's clock."""
-        ((now,),) = self._ask(_CLOCK)
+        ((now,),) = self.ask(_CLOCK)
         return int(now)
 
     def close(self) -> None:
@@ -154,26 +156,34 @@ class PostgresRemote(Remote):
             except Empty:
                 return
 
-    def _ask(self, statement: str, values: Sequence[Any] = ()) -> Rows:
+    def ask(self, statement: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> Rows:
         """Execute a statement in a transaction of its own, and return its rows."""
+
+        def execute(connection: psycopg.Connection[Any]) -> Rows:
+            with connection.cursor(binary=True) as cursor:
+                cursor.execute(statement, values)
+                return [] if cursor.description is None else cursor.fetchall()
+
+        return self.transact(execute)
+
+    def transact(self, work: Callable[[psycopg.Connection[Any]], T]) -> T:
+        """Return what some work with a connection does, again where the server asks for that."""
         try:
             try:
-                return self._repeat(statement, values)
+                return self._repeat(work)
             except _MISSING:
                 self._apply_steps()
-                return self._repeat(statement, values)
+                return self._repeat(work)
         except errors.InsufficientPrivilege as error:
             raise UsageError(f"{self.url}: {_read_message(error)}") from error
         except psycopg.Error as error:
             raise RemoteUnavailable(f"{self.url}: {_read_message(error)}") from error
 
-    def _repeat(self, statement: str, values: Sequence[Any]) -> Rows:
-        """Execute a statement, again where the server asks for that."""
+    def _repeat(self, work: Callable[[psycopg.Connection[Any]], T]) -> T:
         for turn in range(_TRIES):
             try:
-                with self._connect() as connection, connection.cursor(binary=True) as cursor:
-                    cursor.execute(statement, values)
-                    return [] if cursor.description is None else cursor.fetchall()
+                with self._connect() as connection:
+                    return work(connection)
             except _REPEATED:
                 time.sleep(_PAUSE * turn)
         raise RemoteUnavailable(f"{self.url}: the server is too busy: try again")
@@ -209,7 +219,7 @@ class PostgresRemote(Remote):
             connection.execute(
                 "SELECT set_config('tape.team', %s, false), "
                 "set_config('statement_timeout', %s, false)",
-                (self._team, str(_STATEMENT_SECONDS * 1000)),
+                (self.team, str(_STATEMENT_SECONDS * 1000)),
             )
         return connection
 

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ..store.store import Store
+    from .catalogue import PostgresCatalogue
     from .remote import Remote
 
 MODES = {
@@ -169,6 +170,16 @@ def open_remote(url: str, cache: Path | None = None) -> Remote:
 
         return GitRemote(url, cache)
     raise UsageError(f"{url} is no address of a remote")
+
+
+def find_catalogue(remote: Remote) -> PostgresCatalogue | None:
+    """Return what a remote derives from its objects for lists and search; only PostgreSQL does."""
+    if _name_scheme(remote.url) != "postgresql":
+        return None
+    from .catalogue import PostgresCatalogue
+    from .postgres import PostgresRemote
+
+    return PostgresCatalogue(remote) if isinstance(remote, PostgresRemote) else None
 
 
 def open_named(store: Path, name: str, known: KnownRemote) -> Remote:

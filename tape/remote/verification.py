@@ -31,6 +31,7 @@ from .objects import (
     parse_log_key,
 )
 from .pull import pull_tape
+from .registry import find_catalogue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -89,6 +90,9 @@ def verify_remote(
     redacted = {listed.key.rpartition("/")[2] for listed in remote.list(make_gone_key("entry", ""))}
     for name in empty.folders():
         yield from _verify_tape(remote, empty, name, redacted)
+    catalogue = find_catalogue(remote)
+    for tape, message in () if catalogue is None else catalogue.check(progress):
+        yield RemoteFinding(tape, f"{message}: `tape remote verify --rebuild` makes it again")
 
 
 def count_objects(remote: Remote) -> RemoteCounts:

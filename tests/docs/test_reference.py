@@ -54,6 +54,8 @@ UNRUN = {
     "tape hold 3f2a --why 'an audit'": "the same",
     "tape hold 3f2a --release": "the same",
     "tape hold": "the same",
+    "tape doctor --remote": "the same",
+    "tape doctor --remote team": "the same",
     "tape pull": "the same",
     "tape pull 3f2a --from team": "the same",
     "tape clone /mnt/team/tapes": "the same",

@@ -1,0 +1,147 @@
+"""Search in the catalogue of a remote in PostgreSQL: words first, then the newest of what has them.
+
+The server is never asked for the newest entries that have a word: for one that is nowhere it would
+read all of them. Words are looked for first, and of what has them few are sorted. For words that
+very many entries have, the newest entries are looked through.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..clock import format_timestamp
+from ..errors import UsageError
+from ..index.full_text import QUERY_TERM
+from ..text import replace_surrogates
+from .contents import read_words
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .postgres import PostgresRemote
+
+_FEW = 10_000
+"""Entries found that are sorted by time; of more, the newest entries are looked through first."""
+_NEWEST = 20_000
+"""How many of these."""
+TEAM = "team = %(team)s"
+MICROS = "(extract(epoch FROM {}) * 1000000)::bigint"
+TO_TIME = "'epoch'::timestamptz + {} * interval '1 microsecond'"
+_FOUND = "tape, entry, time, type, head"
+_SHOWN = (
+    f"encode(hit.tape, 'hex'), encode(hit.entry, 'hex'), {MICROS.format('hit.time')}, hit.type, "
+    "hit.head, t.title, t.project, t.person, t.machine"
+)
+_JOINED = f"LEFT JOIN tape.tapes AS t ON t.{TEAM} AND t.id = hit.tape ORDER BY hit.time DESC"
+
+
+_CONDITIONS = {
+    "types": "type = ANY (%(types)s::text[])",
+    "since": f"time >= {TO_TIME.format('%(since)s::bigint')}",
+    "until": f"time < {TO_TIME.format('%(until)s::bigint')}",
+    "project": f"tape IN (SELECT id FROM tape.tapes WHERE {TEAM} AND (project = %(project)s "
+    "OR starts_with(project, %(project)s || '/') OR repository = %(project)s))",
+}
+
+
+class CatalogueFilter(NamedTuple):
+    """What a search is narrowed to; times are in µs since 1970."""
+
+    types: Sequence[str] = ()
+    since: int = 0
+    until: int = 0
+    project: str = ""
+    """A folder that the tapes work in or below, or their repository."""
+
+
+EVERYTHING = CatalogueFilter()
+
+
+class CatalogueMatch(NamedTuple):
+    """An entry that was found."""
+
+    tape: str
+    entry: str
+    time: str
+    type: str
+    head: str
+    """How its text begins."""
+    title: str | None
+    project: str | None
+    person: str | None
+    machine: str | None
+
+
+def search_catalogue(
+    remote: PostgresRemote, query: str, limit: int, narrow: CatalogueFilter = EVERYTHING
+) -> list[CatalogueMatch]:
+    """Return the newest entries that match a query as people write it; raise UsageError."""
+    where, values = _build_conditions(narrow)
+    values |= {"team": remote.team, "query": build_query(query), "limit": limit}
+    hits = f"SELECT {_FOUND} FROM tape.said WHERE {' AND '.join(where)}"
+    rows = remote.ask(
+        f"WITH hit AS MATERIALIZED ({hits} LIMIT {_FEW + 1}) "
+        f"SELECT {_SHOWN}, (SELECT count(*) FROM hit) FROM hit {_JOINED} LIMIT %(limit)s",
+        values,
+    )
+    if rows and rows[0][-1] > _FEW:
+        newest = f"(SELECT * FROM tape.said WHERE {TEAM} ORDER BY time DESC LIMIT {_NEWEST})"
+        some = hits.replace("FROM tape.said", f"FROM {newest} AS newest")
+        walk = f"WITH hit AS ({some} ORDER BY time DESC LIMIT %(limit)s) "
+        rows = remote.ask(f"{walk} SELECT {_SHOWN} FROM hit {_JOINED}", values)
+        if len(rows) < limit:
+            every = f"WITH hit AS MATERIALIZED ({hits}) SELECT {_SHOWN} FROM hit {_JOINED}"
+            rows = remote.ask(f"{every} LIMIT %(limit)s", values)
+    return [
+        CatalogueMatch(tape, entry, format_timestamp(time), *facts[:6])
+        for tape, entry, time, *facts in rows
+    ]
+
+
+def _build_conditions(narrow: CatalogueFilter) -> tuple[list[str], dict[str, Any]]:
+    """Return the conditions on an entry, and their values."""
+    where = [TEAM, "words @@ to_tsquery('simple', %(query)s)"]
+    values = {name: value for name, value in narrow._asdict().items() if value}
+    if narrow.types:
+        values["types"] = [*narrow.types]
+    for name, condition in _CONDITIONS.items():
+        if name in values:
+            where.append(condition)
+    return where, values
+
+
+def clean_text(text: str) -> str:
+    """Return a text as PostgreSQL takes it."""
+    return replace_surrogates(text).replace("\0", " ")
+
+
+def build_query(query: str) -> str:
+    """Return a query as people write it for PostgreSQL; raise UsageError for one without a word.
+
+    All words must match; `"a phrase"` matches exactly, `-word` excludes, `word*` matches a prefix,
+    `one OR two` matches either.
+    """
+    groups: list[list[str]] = []
+    unwanted: list[str] = []
+    joined = False
+    for part in QUERY_TERM.finditer(clean_text(query)):
+        if part["word"] == "OR" and not part["sign"]:
+            joined = bool(groups)
+            continue
+        words = read_words(part["phrase"] or part["word"] or "").split()
+        if not words:
+            continue
+        goes_on = bool(part["star"]) or (part["word"] or "").endswith("*")
+        term = " <-> ".join(f"'{word}'" for word in words) + (":*" if goes_on else "")
+        if part["sign"]:
+            unwanted.append(f"!({term})")
+        elif joined:
+            groups[-1].append(f"({term})")
+        else:
+            groups.append([f"({term})"])
+        joined = False
+    if not groups:
+        raise UsageError(
+            f"nothing to search for in {query!r}: give a word with a letter or a digit"
+        )
+    return " & ".join([f"({' | '.join(either)})" for either in groups] + unwanted)
