@@ -99,6 +99,39 @@ class SkillSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """Whether the skills that come with gong can be used: commit, review-pr, init, tape-recall."""
 
 
+SandboxMode = Literal["off", "read-only", "workspace-write"]
+"""off: no sandbox · read-only: nothing is written · workspace-write: the folders are."""
+
+
+class SandboxSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """The table [sandbox]: a border around what commands do; see docs/sandbox.md."""
+
+    mode: SandboxMode = "off"
+    """Whether programs run inside a sandbox, and what they may write there."""
+    fail_if_unavailable: bool = False
+    """Stop where no sandbox works, instead of warning and running without one."""
+    write: tuple[str, ...] = ()
+    """Further folders that may be written, such as ~/.cache."""
+    hide: tuple[str, ...] = ()
+    """Further files and folders that cannot be read."""
+    show: tuple[str, ...] = ()
+    """What is usually hidden, such as ~/.npmrc, and can be read all the same."""
+    domains: tuple[str, ...] = ()
+    """Hosts that can be reached: example.org, *.example.org, or * for all public ones."""
+    deny_domains: tuple[str, ...] = ()
+    """Hosts that cannot, whatever allows them."""
+    unix_sockets: bool = False
+    """Whether programs may use sockets of this machine, such as those of Docker and D-Bus."""
+    memory_mb: Count | None = None
+    """Maximum memory in MB; None is four fifths of this machine's, 0 is no limit."""
+    processes: Count | None = None
+    """Maximum processes and threads; None is 1,024 or more by the number of cores, 0 no limit."""
+    cpu_seconds: Count = 0
+    """Maximum processor time of each process; 0 is no limit."""
+    file_mb: Count = 0
+    """Maximum size of each file in MB; 0 is no limit."""
+
+
 class TerminalSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """The table [terminal]: how `gong chat` behaves; see docs/terminal.md."""
 
@@ -206,6 +239,8 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """What is recorded of the files that calls change."""
     skills: SkillSettings = SkillSettings()
     """Which skills there are."""
+    sandbox: SandboxMode | SandboxSettings = "off"
+    """A border around what commands do: a mode, or the table [sandbox]."""
     environment: Literal["filter", "inherit-all", "none", "core-only"] = "filter"
     """Variables that commands, hooks and MCP servers see; default: all but secrets."""
     env_vars: tuple[str, ...] = ()
@@ -231,6 +266,12 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
         return VariableRules(self.environment, self.env_vars)
 
     @property
+    def border(self) -> SandboxSettings:
+        """Return the settings of the sandbox, also where only its mode is given."""
+        sandbox = self.sandbox
+        return sandbox if isinstance(sandbox, SandboxSettings) else SandboxSettings(mode=sandbox)
+
+    @property
     def tuning(self) -> ToolSettings:
         """Return the settings of the built-in tools."""
         return ToolSettings(
@@ -254,12 +295,9 @@ def check_value(name: str, value: object, kind: Any) -> Any:
     except (msgspec.ValidationError, RecursionError) as error:
         allowed = _ERROR_PATH.sub("", str(error)).lower()
         if allowed.startswith("invalid enum value"):
-            choices = [
-                str(choice) for part in get_args(kind) for choice in get_args(part) or (part,)
-            ]
-            allowed = (
-                f"choose one of {', '.join(choice for choice in choices if 'None' not in choice)}"
-            )
+            choices = [choice for part in get_args(kind) for choice in get_args(part) or (part,)]
+            names = (choice for choice in choices if isinstance(choice, str))
+            allowed = f"choose one of {', '.join(names)}"
         raise ConfigurationError(f"{name} is {value!r}: {allowed}") from error
 
 
@@ -302,6 +340,8 @@ def load_settings(
         for name, value in flags.items()
         if value is not None
     }
+    if "sandbox" in values and not isinstance(values["sandbox"], Struct):
+        values["sandbox"] = replace(settings.border, mode=values["sandbox"])
     return replace(settings, **values)
 
 
@@ -339,7 +379,7 @@ def merge_settings(settings: Settings, file: Path, data: bytes) -> Settings:
     project takes no refusal away, and names no program that gives a key. Its hooks are read by
     `gong.hooks.sources`.
     """
-    parse_settings(file, data)  # a wrong setting is named with this file
+    project = parse_settings(file, data)  # a wrong setting is named with this file
     theirs = tomllib.loads(data.decode())
     theirs.pop("hooks", None)
     theirs.get("permissions", {}).pop("projects", None)  # the user's alone
@@ -349,7 +389,28 @@ def merge_settings(settings: Settings, file: Path, data: bytes) -> Settings:
     for name in ("allow", "deny", "ask", "folders"):
         if added := theirs.get("permissions", {}).get(name):
             theirs["permissions"][name] = [*ours["permissions"][name], *added]
+    theirs["sandbox"] = msgspec.to_builtins(_restrict_border(settings.border, project.border))
     return msgspec.convert(_merge_tables(ours, theirs), Settings)
+
+
+_BORDERS: tuple[SandboxMode, ...] = ("off", "workspace-write", "read-only")
+"""The modes of the sandbox, the strictest last."""
+
+
+def _restrict_border(ours: SandboxSettings, theirs: SandboxSettings) -> SandboxSettings:
+    """Return the sandbox of a user in a project, which can only make it stricter.
+
+    All that the project says counts where the user has no sandbox.
+    """
+    if ours.mode == "off":
+        return theirs if theirs.mode != "off" else ours
+    return replace(
+        ours,
+        mode=max(ours.mode, theirs.mode, key=_BORDERS.index),
+        hide=(*ours.hide, *theirs.hide),
+        deny_domains=(*ours.deny_domains, *theirs.deny_domains),
+        fail_if_unavailable=ours.fail_if_unavailable or theirs.fail_if_unavailable,
+    )
 
 
 def _merge_tables(ours: Any, theirs: Any) -> Any:
@@ -427,7 +488,7 @@ def _explain_error(file: Path, text: str, error: str) -> str:
     if not unknown:
         if not key:
             return f"{where}: {error}"
-        choices = ", ".join(map(repr, getattr(_find_type(key), "values", ())))
+        choices = ", ".join(map(repr, _list_choices(key)))
         hint = f": choose one of {choices}" if choices else ""
         return f"{where}: {_ERROR_PATH.sub('', error)} for {'.'.join(key)}{hint}"
     near = get_close_matches(unknown[1], list_settings(table), n=1)
@@ -460,6 +521,18 @@ def _split_key(dotted: str) -> tuple[str, ...]:
 def list_settings(table: tuple[str, ...]) -> list[str]:
     """Return the names of the settings that a table may contain."""
     return [field.encode_name for field in getattr(_find_type(table), "fields", ())]
+
+
+def _list_choices(key: tuple[str, ...]) -> tuple[Any, ...]:
+    """Return the values that a setting may have, where they are listed."""
+    kind = _find_type(key[:-1])
+    types = (field.type for field in getattr(kind, "fields", ()) if field.encode_name == key[-1])
+    return tuple(
+        value
+        for each in types
+        for part in getattr(each, "types", (each,))
+        for value in getattr(part, "values", ())
+    )
 
 
 def _find_type(key: tuple[str, ...]) -> Any:

@@ -237,7 +237,13 @@ async def _assemble_session(
     front: FrontEnd, recorder: Recorder | None, hooks: SessionHooks | NoHooks, *, must_answer: bool
 ) -> OpenSession:
     settings, environ, folder = front.settings, front.environ, front.folder
-    env = front.make_environment(folder, environ, policy=settings.variable_rules)
+    sandbox = None
+    if settings.border.mode != "off":
+        from .border import open_border  # only where one is asked for
+
+        stores = (str(front.library.store.path),)
+        sandbox = open_border(settings, folder, environ, stores, front.warn)
+    env = front.make_environment(folder, environ, policy=settings.variable_rules, sandbox=sandbox)
     await env.initialize()
     finding = asyncio.create_task(find_repository(env, environ))
     await asyncio.sleep(0)  # git begins

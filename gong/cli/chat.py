@@ -26,6 +26,7 @@ from .options import (
     effort_option,
     print_warning,
     read_prompt_override,
+    sandbox_option,
     store_option,
     tools_option,
 )
@@ -175,6 +176,7 @@ Examples:
 )
 @add_prompt_options
 @add_permission_options
+@sandbox_option
 @store_option
 @click.option("-t", "--tui", "full_screen", is_flag=True, help="Take the full screen.")
 @click.option(

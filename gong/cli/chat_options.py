@@ -84,6 +84,7 @@ class ChatOptions(NamedTuple):
     allow: tuple[str, ...]
     deny: tuple[str, ...]
     add_dir: tuple[str, ...]
+    sandbox: Literal["off", "read-only", "workspace-write"] | None
 
     def find_past(self) -> Continuation | None:
         """Return the session to continue, None for a new one; raises UsageError."""
@@ -199,6 +200,7 @@ class ChatOptions(NamedTuple):
             default_command_timeout_ms=seconds and max(round(seconds * 1000), 1),
             tools=tools,
             store=store,
+            sandbox=self.sandbox,
         )
         permissions = merge_permissions(
             settings.permissions,

@@ -71,6 +71,11 @@ effort_option = click.option(
     type=click.Choice(["none", "low", "medium", "high", "xhigh"]),
     help="How hard the model thinks; none leaves it to the model.",
 )
+sandbox_option = click.option(
+    "--sandbox",
+    type=click.Choice(["off", "read-only", "workspace-write"]),
+    help="Run programs inside a border; see docs/sandbox.md.",
+)
 tools_option = click.option(
     "--tools", metavar="LIST", help="Tool names, a profile (default, family), a preset, or none."
 )

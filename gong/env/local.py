@@ -7,6 +7,7 @@ paging.
 from __future__ import annotations
 
 import asyncio
+import errno
 import os.path
 import platform
 import shutil
@@ -15,6 +16,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from copy import copy
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence
 
     from .protocol import ChangeRefusal, FileUpdate, LineMatches, ListedPath, Search
+    from .sandbox.sandbox import Sandbox
 
 
 QUIET_VARIABLES = {
@@ -101,6 +104,9 @@ def _add_git_settings(inherited: Mapping[str, str]) -> dict[str, str]:
     return added
 
 
+SANDBOX_REFUSAL = "the sandbox refused writing it"
+"""The words of the error where a file cannot be written inside."""
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -109,7 +115,8 @@ class LocalEnvironment:
     """The files and the shell of this machine, seen from one folder.
 
     `working_directory` is absolute; `environ` is what commands inherit, cut by `policy`; `shell`
-    is a bash, by path or by name.
+    is a bash, by path or by name. With a `sandbox` programs run inside of it, and files are written
+    only where they may be written inside; it is let go of by `cleanup`.
     """
 
     def __init__(
@@ -119,11 +126,14 @@ class LocalEnvironment:
         *,
         policy: VariablePolicy | VariableRules = "filter",
         shell: str = "bash",
+        sandbox: Sandbox | None = None,
     ) -> None:
         self._folder = working_directory
         self._environ = environ
         self._policy: VariablePolicy | VariableRules = policy
         self._shell = shell
+        self.sandbox = sandbox
+        """The border around its programs; None where there is none."""
         self._supervisor = SupervisorClient()
         self._left_behind: set[RunningCommand] = set()
         """Commands whose shell has ended, while something of them still runs or is read."""
@@ -135,7 +145,9 @@ class LocalEnvironment:
 
     @property
     def temporary_directory(self) -> str:
-        """TMPDIR, else /tmp."""
+        """TMPDIR, else /tmp; in a sandbox its own."""
+        if self.sandbox is not None:
+            return self.sandbox.temporary_directory
         return self._environ.get("TMPDIR") or "/tmp"  # noqa: S108 - files there are made exclusively
 
     @property
@@ -148,9 +160,20 @@ class LocalEnvironment:
         """Name and release of this system, such as "Linux 6.1.0"."""
         return f"{platform.system()} {platform.release()}"
 
+    @property
+    def outside(self) -> LocalEnvironment:
+        """The same environment without its sandbox, for what a person allowed."""
+        if self.sandbox is None:
+            return self
+        other = copy(self)
+        other.sandbox = None
+        return other
+
     async def initialize(self) -> None:
         """Check that the working directory is there."""
         _require_folder(self._folder)
+        if self.sandbox is not None:
+            self.sandbox.users += 1
 
     async def cleanup(self) -> None:
         """End whatever commands left running in the background; its last words are not read."""
@@ -161,10 +184,13 @@ class LocalEnvironment:
             for command in left:
                 command.close()
             await self._supervisor.close()
+            if self.sandbox is not None:
+                self.sandbox.release()
 
     def resolve(self, path: str, *, exact: bool = False) -> str:
         """Return the absolute path a model means by `path`; see the protocol."""
-        return resolve_path(path, self._folder, self._environ.get("HOME"), exact=exact)
+        place = resolve_path(path, self._folder, self._environ.get("HOME"), exact=exact)
+        return place if self.sandbox is None else self.sandbox.find_inside(place)
 
     async def real_path(self, path: str) -> str:
         """Return where `path` leads through all links."""
@@ -213,6 +239,9 @@ class LocalEnvironment:
         FolderGone when the working directory is missing: making it again would hide the loss.
         """
         _require_folder(self._folder)
+        if self.sandbox is not None:
+            path = self._require_writable(path)
+            root = root or self.sandbox.border.find_root(path)
         if root is not None:
             await run_to_end(write_file_below, root, path, data)
         else:
@@ -220,6 +249,9 @@ class LocalEnvironment:
 
     async def change_files(self, changes: Sequence[FileUpdate], root: str) -> ChangeRefusal | None:
         """Make every change, or none; once begun they are finished, even if cancelled."""
+        if self.sandbox is not None:
+            for change in changes:
+                self._require_writable(change.path)
         return await run_to_end(commit_changes, root, changes)
 
     async def grep(self, path: str, search: Search, root: str | None = None) -> LineMatches:
@@ -235,7 +267,7 @@ class LocalEnvironment:
             if is_plain_search(search):
                 return await run_search(search_below, place, search, root)
             return await search_with_scanner(place, search, root)
-        program = self._find_program("rg")
+        program = self._find_search_program("rg")
         matches = await search_with_ripgrep(program, place, search) if program else None
         if matches is not None:
             return matches
@@ -250,7 +282,7 @@ class LocalEnvironment:
         place = self._resolve_path(path)
         if root is not None:
             return await run_search(find_below, place, pattern, root)
-        program = self._find_program("fd", "fdfind")
+        program = self._find_search_program("fd", "fdfind")
         paths = await list_with_fd(program, place, pattern) if program else None
         return await run_search(find_below, place, pattern) if paths is None else paths
 
@@ -290,7 +322,9 @@ class LocalEnvironment:
             raise ConfigurationError(
                 f"Shell not found: {self._shell} (ENOENT). Install bash, or put it on PATH."
             )
-        argv = (shell, "-c", command)
+        argv: Sequence[str] = (shell, "-c", command)
+        if self.sandbox is not None:
+            argv, variables = self.sandbox.wrap(argv, variables)
         running = await self._start_command(
             RunningCommand.start(self._supervisor, argv, folder, variables, on_output, split=split)
         )
@@ -311,6 +345,11 @@ class LocalEnvironment:
             raise
         merged, *streams = running.output.merged, running.output.stdout, running.output.stderr
         stdout, stderr = (None if stream is None else bytes(stream.newest) for stream in streams)
+        refused: tuple[str, ...] = ()
+        appeared: tuple[str, ...] = ()
+        if self.sandbox is not None:
+            refused = self.sandbox.find_refusals(bytes(merged.newest), running.exit_code)
+            appeared = self.sandbox.find_appeared()
         return ExecResult(
             bytes(merged.newest),
             merged.total_bytes,
@@ -319,6 +358,8 @@ class LocalEnvironment:
             duration_ms,
             stdout,
             stderr,
+            refused,
+            appeared,
         )
 
     def run_program(
@@ -341,9 +382,12 @@ class LocalEnvironment:
             return None
         variables = build_child_variables(self._environ, self._policy)
         env = {name: value for name, value in variables.items() if name not in unset}
+        words: Sequence[str] = (program, *argv[1:])
+        if self.sandbox is not None:
+            words, env = self.sandbox.wrap(words, env)
         try:
             done = subprocess.run(  # noqa: S603 (a program of ours)
-                (program, *argv[1:]),
+                words,
                 cwd=folder,
                 env=env,
                 input=data,
@@ -362,6 +406,20 @@ class LocalEnvironment:
     def _find_program(self, *names: str) -> str | None:
         path = self._environ.get("PATH", os.defpath)
         return next(filter(None, (shutil.which(name, path=path) for name in names)), None)
+
+    def _find_search_program(self, *names: str) -> str | None:
+        """Return a program that searches, which runs outside: none that one inside could write."""
+        program = self._find_program(*names)
+        if program is None or self.sandbox is None:
+            return program
+        return None if self.sandbox.border.may_write(os.path.realpath(program)) else program
+
+    def _require_writable(self, path: str) -> str:
+        """Return where a path leads; PermissionError where the sandbox refuses writing there."""
+        real = find_real_path(self._resolve_path(path))
+        if self.sandbox is not None and not self.sandbox.border.may_write(real):
+            raise PermissionError(errno.EACCES, SANDBOX_REFUSAL, path)
+        return real
 
     async def _start_command(self, start: Coroutine[Any, Any, RunningCommand]) -> RunningCommand:
         """Start a command; when that is cancelled, it is asked to end as one that runs is.

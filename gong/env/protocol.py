@@ -50,6 +50,10 @@ class ExecResult:
     """Standard output alone, its newest 102 400 bytes; None unless the outputs were split."""
     stderr: bytes | None = None
     """Standard error alone, likewise."""
+    refused: tuple[str, ...] = ()
+    """What a sandbox refused it, as in "writing /etc/hosts"; only what its output tells."""
+    appeared: tuple[str, ...] = ()
+    """Files that a sandbox watches, because other programs obey them, and that are new."""
 
 
 class FileUpdate(NamedTuple):

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from ..agent.model import AgentModel
     from ..agent.setup import SessionAgents
     from ..env.protocol import ExecutionEnvironment
+    from ..env.sandbox.sandbox import Sandbox
     from ..tools.agent_runs import AgentOrder
     from ..tools.registry import ToolRegistry
     from .types import AgentType
@@ -230,6 +231,18 @@ def open_history(
         raise
 
 
+def _move_sandbox(sandbox: Sandbox | None, plan: ChildPlan) -> Sandbox | None:
+    """Return the sandbox of a sub-agent in a folder of its own; raises ConfigurationError.
+
+    That of its parent covers the folders in it; a worktree is elsewhere and has one of its own.
+    """
+    if sandbox is None or plan.worktree is None:
+        return sandbox
+    from ..env.sandbox.sandbox import open_sandbox  # few sessions have one
+
+    return open_sandbox(replace(sandbox.request, folder=plan.folder, folders=()))
+
+
 async def open_child(
     front: FrontEnd,
     parent: Session,
@@ -241,7 +254,12 @@ async def open_child(
     setup, kind, order = parent.setup, plan.kind, plan.order
     env: ExecutionEnvironment
     if plan.worktree is not None or plan.folder != setup.env.working_directory:
-        env = LocalEnvironment(plan.folder, front.environ, policy=front.settings.variable_rules)
+        env = LocalEnvironment(
+            plan.folder,
+            front.environ,
+            policy=front.settings.variable_rules,
+            sandbox=_move_sandbox(getattr(setup.env, "sandbox", None), plan),
+        )
         await env.initialize()
     else:
         env = SharedEnvironment(setup.env)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from msgspec import Meta, Struct
 
 from ..tool_settings import MAX_BYTES, MAX_LINES
-from .command import classify_ending, execute_command
+from .command import classify_ending, describe_border, execute_command
 from .tool import NO_BACKGROUND, AgentTool, ToolOutcome, find_no_targets
 from .truncation import truncate_tail
 
@@ -191,6 +191,8 @@ class BackgroundCommands:
         else:
             output = await finished.settle(cut=finished.done.total_bytes > MAX_BYTES)
             done = finished.done
+            for remark in describe_border(done):
+                running.add_output(f"\n{remark}")
             _, kind = classify_ending(done, "late" if done.timed_out else None)
             status: CommandStatus = "failed" if kind else "completed"
             running.end("timed out" if done.timed_out else status, done.exit_code, output.location)

@@ -15,7 +15,13 @@ from tape.model.entries import Text
 
 from ..tool_settings import DEFAULT_SETTINGS, ToolSettings
 from . import apply_patch
-from .command import STOPPED, CommandDetails, classify_ending, execute_command
+from .command import (
+    STOPPED,
+    CommandDetails,
+    classify_ending,
+    describe_border,
+    execute_command,
+)
 from .limits import FAMILY_LIMITS, OutputLimits, count_bytes, format_limit, format_size
 from .output_storage import FullOutput
 from .patch.parse import InvalidPatch, find_patch_in_command
@@ -23,6 +29,7 @@ from .tool import NO_BACKGROUND, AgentTool, Diversion, ToolOutcome
 from .truncation import limit_joined_ends, truncate_tail
 
 if TYPE_CHECKING:
+    from ..env.protocol import ExecResult
     from ..tool_settings import OutputCaps
     from .command import FinishedCommand, KeptOutput
     from .tool import ErrorKind, ToolContext
@@ -82,7 +89,7 @@ async def run_bash(
     if ending is not None:
         text = "\n\n".join(filter(None, (text.rstrip("\n"), ending)))
     details = CommandDetails(arguments.command, done.exit_code, done.duration_ms, cut.truncated)
-    return build_command_result(text or "(no output)", details, output, kind)
+    return build_command_result(text or "(no output)", details, output, kind, done)
 
 
 async def _build_split_result(
@@ -107,7 +114,7 @@ async def _build_split_result(
         total = format_size(done.total_bytes)
         text = f"{text}\n\n[Showing {shown}, {total} in all. {output.location}]"
     details = CommandDetails(command, done.exit_code, done.duration_ms, is_cut)
-    return build_command_result(text, details, output, kind)
+    return build_command_result(text, details, output, kind, done)
 
 
 def _truncate_streams(
@@ -156,11 +163,21 @@ def add_command_prefix(command: str, prefix: str) -> str:
 
 
 def build_command_result(
-    text: str, details: CommandDetails, output: KeptOutput, kind: ErrorKind | None
+    text: str,
+    details: CommandDetails,
+    output: KeptOutput,
+    kind: ErrorKind | None,
+    done: ExecResult,
 ) -> ToolOutcome:
-    """Return the result of a command; it is an error where it has a kind."""
+    """Return the result of a command; it is an error where it has a kind.
+
+    What a sandbox says of the command is at its end.
+    """
     full = FullOutput(output.text, output.blob, output.path)
-    return ToolOutcome((Text(text),), details, kind is not None, kind=kind).add_full(full)
+    text = "\n\n".join((text, *describe_border(done)))
+    is_error, refused = kind is not None, done.refused
+    outcome = ToolOutcome((Text(text),), details, is_error, kind=kind, refused=refused)
+    return outcome.add_full(full)
 
 
 def _choose_timeout_ms(seconds: float | None, tuning: ToolSettings) -> int:
@@ -269,7 +286,8 @@ async def run_shell(
     parts = (limited.rstrip("\n"), f"[{', '.join(filter(None, facts))}]", late)
     details = CommandDetails(arguments.command, done.exit_code, done.duration_ms, limited != text)
     _, kind = classify_ending(done, late)
-    return build_command_result("\n\n".join(filter(None, parts)), details, output, kind)
+    text = "\n\n".join(filter(None, parts))
+    return build_command_result(text, details, output, kind, done)
 
 
 def build_shell_tool(

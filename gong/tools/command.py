@@ -278,3 +278,17 @@ def classify_ending(done: ExecResult, late: str | None) -> tuple[str | None, Err
     if done.exit_code:
         return f"Command exited with code {done.exit_code}", "ShellExitError"
     return None, None
+
+
+def describe_border(done: ExecResult) -> list[str]:
+    """Return what a sandbox says of a command: what it refused, and what appeared."""
+    remarks = []
+    if done.refused:
+        remarks.append(f"[The sandbox refused {', '.join(done.refused)}.]")
+    if done.appeared:
+        names = ", ".join(done.appeared)
+        remarks.append(
+            f"[New: {names}. Other programs obey such files, so the person is warned; gong does not"
+            " trust them.]"
+        )
+    return remarks

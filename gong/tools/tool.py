@@ -81,6 +81,8 @@ class ToolOutcome(Struct, frozen=True):
     """Whether the registry cut it; None where it did not look at it."""
     kind: ErrorKind | None = None
     """Which error it is, where it is one of the named kinds."""
+    refused: tuple[str, ...] = ()
+    """What a sandbox refused a command, as in "writing /etc/hosts"."""
 
     @property
     def is_measured(self) -> bool:

@@ -102,6 +102,7 @@ def read_clipboard_picture(env: ProgramRunner, folder: str) -> bytes | None:
 
     It blocks: call it in a thread.
     """
+    env = getattr(env, "outside", env)  # a person asks, and a sandbox has no clipboard
     for argv in _CLIPBOARD_PROGRAMS:
         data = env.run_program(argv, folder, seconds=_CLIPBOARD_SECONDS)
         if data and detect_picture_type(data[:64]) is not None:

@@ -27,6 +27,7 @@ from tape.errors import TapeError
 
 from ...checkpoints.file_recorder import find_local_environment
 from ...errors import GongError
+from ...tools.command import describe_border
 from ..draw.lines import INDENT, StyledLine, clip_line, escape_text
 from ..draw.styles import THEMES
 from .completion import build_completer
@@ -291,7 +292,8 @@ class PromptInput:
             # by identity: the same command may run twice
             self._tails = [row for row in self._tails if row is not tail_row]
         output = done.output.decode("utf-8", "replace")
-        self._keep_output(command, output, f"exit code {done.exit_code}", is_shared)
+        ending = " ".join((f"exit code {done.exit_code}", *describe_border(done)))
+        self._keep_output(command, output, ending, is_shared)
 
     def _keep_output(self, command: str, output: str, end: str, is_shared: bool) -> None:
         """Show what a command has printed, and record it."""

@@ -1,0 +1,132 @@
+"""The arguments of bubblewrap for one border: which folders a program sees, and how; pure.
+
+Mounts are made from the root down, so that one below another wins:
+
+    everything of this machine          read-only
+    /dev, /proc, /run, /tmp, /dev/shm   its own
+    what is hidden                      an empty folder, an unreadable file
+    what is shown in hidden folders     read-only
+    the folders that may be written     as they are
+    pinned folders in them              as they are, but mounted: nothing can move them
+    fixed files and folders             read-only
+
+Nothing is mounted where nothing is, so no file appears on this machine.
+"""
+
+from __future__ import annotations
+
+import os.path
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..protocol import is_inside_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+_KERNEL_SETTINGS = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs")
+"""What root could write although it has no rights."""
+_RUN_FOLDERS = ("/run/current-system", "/run/opengl-driver")
+"""What a system may need below /run: the programs of NixOS; no sockets."""
+
+
+@dataclass(frozen=True, slots=True)
+class Border:
+    """What programs inside may do with files; real paths of what is there."""
+
+    roots: tuple[str, ...] = ()
+    """Folders that may be written."""
+    pinned: tuple[str, ...] = ()
+    """Folders in them that cannot be moved."""
+    fixed: tuple[str, ...] = ()
+    """What in them cannot be changed."""
+    hidden_folders: tuple[str, ...] = ()
+    hidden_files: tuple[str, ...] = ()
+    visible: tuple[str, ...] = ()
+    """What in hidden folders can be read all the same."""
+    temporary: str = "/tmp"  # noqa: S108 (a name)
+    """The folder for temporary files: inside it is /tmp, too."""
+    is_root: bool = False
+    """Whether the programs' user is root, who may write some settings of the kernel."""
+
+    def may_write(self, path: str) -> bool:
+        """Return whether a file at a real path may be changed."""
+        if is_inside_folder(path, self.temporary):
+            return True
+        nearest, is_writable = "", False
+        for kind, writable in (
+            (self.roots, True),
+            (self.pinned, True),
+            (self.fixed, False),
+            (self.hidden_folders, False),
+            (self.hidden_files, False),
+        ):
+            for place in kind:
+                if is_inside_folder(path, place) and len(place) >= len(nearest):
+                    nearest, is_writable = place, writable
+        return is_writable
+
+    def find_root(self, path: str) -> str | None:
+        """Return the nearest folder around a path that may be written; None where none is."""
+        places = (self.temporary, *self.roots)
+        around = [place for place in places if is_inside_folder(path, place) and path != place]
+        return max(around, key=len, default=None)
+
+    def hides(self, path: str) -> bool:
+        """Return whether what is at a real path cannot be read."""
+        nearest, is_hidden = "", False
+        for kind, hidden in (
+            (self.hidden_folders, True),
+            (self.hidden_files, True),
+            (self.visible, False),
+            (self.roots, False),
+        ):
+            for place in kind:
+                if is_inside_folder(path, place) and len(place) >= len(nearest):
+                    nearest, is_hidden = place, hidden
+        return is_hidden
+
+
+def build_arguments(
+    border: Border, variables: Mapping[str, str], *, filter_handle: int | None, network: bool
+) -> list[str]:
+    """Return the arguments of bubblewrap before the program.
+
+    `filter_handle` is the descriptor of the filter of system calls, `network` whether programs
+    stay in the network that they are started in.
+    """
+    words = ["--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts"]
+    words += ["--unshare-cgroup-try", *["--unshare-net"] * (not network)]
+    words += ["--die-with-parent", "--new-session", "--cap-drop", "ALL"]
+    words += ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
+    for path in _KERNEL_SETTINGS if border.is_root else ():
+        words += ["--ro-bind-try", path, path]
+    words += ["--tmpfs", "/run"]
+    for path in _RUN_FOLDERS:
+        words += ["--ro-bind-try", path, path]
+    words += ["--bind", border.temporary, "/tmp"]  # noqa: S108 (a name)
+    for step in _sort_mounts(border):
+        words += step
+    for folder in border.hidden_folders:
+        words += ["--remount-ro", folder]
+    if filter_handle is not None:
+        words += ["--seccomp", str(filter_handle)]
+    for name, value in variables.items():
+        words += ["--setenv", name, value]
+    return words
+
+
+def _sort_mounts(border: Border) -> Iterator[Sequence[str]]:
+    """Yield the mounts from the root down; of two at one place the stricter one is last."""
+    mounts: list[tuple[str, int, tuple[str, ...]]] = []
+    for order, places, kind in (
+        (1, border.visible, "--ro-bind"),
+        (2, (border.temporary, *border.roots, *border.pinned), "--bind"),
+        (3, border.fixed, "--ro-bind"),
+    ):
+        mounts += [(path, order, (kind, path, path)) for path in places]
+    mounts += [(path, 0, ("--tmpfs", path)) for path in border.hidden_folders]
+    mounts += [(path, 4, ("--ro-bind", os.path.devnull, path)) for path in border.hidden_files]
+    mounts.sort(key=lambda mount: (mount[0].count("/"), mount[0], mount[1]))
+    for _, _, words in mounts:
+        yield words

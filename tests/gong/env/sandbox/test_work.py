@@ -1,0 +1,150 @@
+"""Work inside the sandbox: commits, worktrees, Python, node; and what it leaves behind."""
+
+import os
+import shutil
+import subprocess
+
+import pytest
+
+from tests.gong.env.sandbox.world import make_world, needs_bubblewrap
+
+pytestmark = [needs_bubblewrap]
+
+
+@pytest.fixture
+def world():
+    with make_world() as world:
+        yield world
+
+
+def run(world, *commands, **task):
+    """Return the outputs of commands that all have to end well."""
+    answer = world.run_inside(commands, **task)
+    for command, (code, output, *_) in zip(commands, answer["results"], strict=True):
+        assert code == 0, (command, output)
+    return [result[1].strip() for result in answer["results"]]
+
+
+def test_commits_are_made_in_a_repository_and_its_submodule(world):
+    """M220: the sandbox protects git's settings, and commits work."""
+    outputs = run(
+        world,
+        "echo 2 > new && git add new && git commit -qm second && git log --format=%s",
+        "cd sub && echo 2 > b && git add b && git commit -qm inner && git log --format=%s",
+        "git checkout -q -b side && git branch -q other && git stash list && git status --short",
+        "git add sub && git commit -qm 'with the submodule' && git gc -q && git fsck",
+    )
+    assert outputs[:3] == ["second\nfirst", "inner\none", "M sub\n?? .gong/\n?? .mcp.json"]
+    assert world.run_outside("git log --format=%s -1") == "with the submodule\n"
+
+
+def test_a_worktree_is_added_inside_and_commits_work_in_one_of_outside(world):
+    run(
+        world,
+        "git worktree add -q ./tree -b tree && cd tree && touch t && git add t && git commit -qm t",
+    )
+    world.run_outside(f"git worktree add -q {world.base}/linked -b linked")
+    linked = f"{world.base}/linked"
+    outputs = run(
+        world,
+        "touch x && git add x && git commit -qm linked && git log -1 --format=%s",
+        folder=linked,
+    )
+    assert outputs == ["linked"]
+    results = world.run_inside(
+        [
+            "echo x > .git",
+            f"echo x > {world.project}/.git/worktrees/linked/commondir",
+            f"echo x > {world.project}/.git/worktrees/tree/gitdir",
+            f"echo x >> {world.project}/.git/config",
+            f"mv {world.project}/.git/worktrees/tree {world.project}/.git/worktrees/tree2",
+        ],
+        folder=linked,
+    )["results"]
+    assert [result[0] != 0 for result in results] == [True] * 5
+
+
+def test_a_folder_of_a_repository_has_its_git_folder(world):
+    folder = world.project / "conf"
+    outputs = run(
+        world,
+        "touch y && git add y && git commit -qm y && git log -1 --format=%s",
+        folder=str(folder),
+    )
+    assert outputs == ["y"]
+    (code, output, *_), *_ = world.run_inside(["echo x > ../Makefile"], folder=str(folder))[
+        "results"
+    ]
+    assert (code != 0, "Read-only file system" in output) == (True, True)
+
+
+@pytest.mark.slow
+def test_python_works_inside(world):
+    run(
+        world,
+        f"{world.python} -m venv --without-pip env && env/bin/python -c 'import ssl, sqlite3'",
+        f"{world.python} -c 'from multiprocessing import Pool; print(Pool(2).map(abs, [-1]))'",
+        f"{world.python} -c 'import asyncio, subprocess; asyncio.run(asyncio.sleep(0));"
+        ' subprocess.run(["true"], check=True)\'',
+        "cat <(echo process substitution) | grep process",
+        "mkdir -p $TMPDIR/a && echo 1 > /tmp/b && test -e $TMPDIR/b",
+    )
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+def test_node_works_inside(world):
+    script = "require('child_process').execSync('true'); console.log(require('os').tmpdir())"
+    (output,) = run(world, f'node -e "{script}"')
+    assert "/gong-sandbox-" in output
+
+
+def test_no_file_appears_because_of_the_sandbox(world):
+    """M220: names that are protected and missing stay missing, during commands, too."""
+    before = world.run_outside(
+        "git status --porcelain --ignored; ls -A . .git sub .git/modules/sub"
+    )
+    watch = subprocess.Popen(
+        ("bash", "-c", "while :; do ls -A . .git; done | sort -u | head -c 100000"),
+        cwd=world.project,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    )
+    names = set((world.project).iterdir()) | set((world.project / ".git").iterdir())
+    outputs = run(world, *["ls -A . .git"] * 20)
+    os.killpg(watch.pid, 15)
+    watch.wait()
+    assert watch.stdout is not None
+    watch.stdout.close()
+    assert (
+        world.run_outside("git status --porcelain --ignored; ls -A . .git sub .git/modules/sub")
+        == before
+    )
+    seen = {name for output in outputs for name in output.split("\n") if name and ":" not in name}
+    assert seen <= {path.name for path in names}
+
+
+def test_a_sandbox_that_only_reads_writes_nothing(world):
+    results = world.run_inside(
+        ["echo x > new", "echo x > /tmp/x && cat /tmp/x", "git status"], writes=False
+    )["results"]
+    assert [result[0] for result in results] == [1, 0, 0]
+    assert results[0][2] == ["writing new"]
+
+
+def test_what_was_refused_is_named(world):
+    results = world.run_inside(
+        [
+            "touch /etc/marker",
+            "git config a.b c",
+            "cat ~/.ssh/id_fake",
+            "echo x > .gong/config.toml; exit 1",
+            "exit 3",
+        ]
+    )["results"]
+    assert [result[2] for result in results] == [
+        ["writing /etc/marker"],
+        ["writing .git/config"],
+        [],
+        ["writing .gong/config.toml"],
+        [],
+    ]
