@@ -1,12 +1,15 @@
-"""API keys: from the environment first, then those saved by `gong auth login`.
+"""API keys and logins: from the environment first, then those saved by `gong auth login`.
 
-Saved keys are in the system keyring if there is one, else in `credentials.json` (0600) beside
-config.toml. That file also lists the providers whose key is in the keyring. No `repr` shows a key.
+Saved ones are in the system keyring if there is one, else in `credentials.json` (0600) beside
+config.toml. That file also lists the providers whose key is in the keyring. Processes that change
+it wait for each other, so that none loses what another has saved. No `repr` shows a key.
 """
 
 from __future__ import annotations
 
-from contextlib import suppress
+import fcntl
+import os
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
@@ -19,7 +22,7 @@ from .errors import ConfigurationError
 from .private_files import locate_config_file, write_private_file
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
 SERVICE = "gong"
@@ -29,16 +32,32 @@ _MIN_SHOWN_LENGTH = 12
 
 
 class Credential(Struct, frozen=True, omit_defaults=True):
-    """One record of credentials.json; without `api_key`, the key is in the keyring."""
+    """One record of credentials.json; without `api_key` or tokens, they are in the keyring."""
 
     provider: str
-    type: Literal["api_key"] = "api_key"
+    type: Literal["api_key", "oauth"] = "api_key"
     api_key: str = ""
+    oauth_token: str = ""
+    refresh_token: str = ""
+    expires_at: str = ""
+    """When the token expires; "" if that is not known."""
     updated_at: str = ""
-    """UTC, RFC 3339."""
+    """UTC, RFC 3339, as is `expires_at`."""
 
     def __repr__(self) -> str:
         return f"Credential({self.provider!r})"
+
+
+class SavedLogin(Struct, frozen=True, omit_defaults=True):
+    """The tokens of a login; in the keyring as JSON."""
+
+    oauth_token: str
+    refresh_token: str = ""
+    expires_at: str = ""
+    """UTC, RFC 3339; "" if that is not known."""
+
+    def __repr__(self) -> str:
+        return f"SavedLogin(expires_at={self.expires_at!r})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +66,8 @@ class ProviderKey:
 
     value: str = field(repr=False)
     source: str
+    login: SavedLogin | None = None
+    """The login whose token it is."""
 
     @property
     def ending(self) -> str:
@@ -74,10 +95,24 @@ class Credentials:
         entry = self._read_saved().get(provider)
         if entry is None:
             return None
+        if entry.type == "oauth":
+            login = self._read_login(entry)
+            place = self.file.name if entry.oauth_token else "keyring"
+            return ProviderKey(login.oauth_token, place, login) if login else None
         if entry.api_key:
             return ProviderKey(entry.api_key, self.file.name)
         value = "".join(filter(None, _call_keyring("get_password", provider)))
         return ProviderKey(value, "keyring") if value else None
+
+    def find_login(self, provider: str) -> SavedLogin | None:
+        """Return the login at a provider; None if there is none, or none that can be read."""
+        entry = self._read_saved().get(provider)
+        return self._read_login(entry) if entry is not None and entry.type == "oauth" else None
+
+    def has_login(self, provider: str) -> bool:
+        """Return whether a login was saved, without a query to the keyring."""
+        entry = self._read_saved().get(provider)
+        return entry is not None and entry.type == "oauth"
 
     def key(self, provider: str, variables: Sequence[str]) -> str:
         """Return the key, "" if there is none."""
@@ -95,26 +130,66 @@ class Credentials:
         return set_ or provider in self._read_saved()
 
     def list_saved(self) -> tuple[str, ...]:
-        """Return the providers whose key is saved."""
+        """Return the providers whose key or login is saved."""
         return tuple(self._read_saved())
+
+    def list_records(self) -> tuple[Credential, ...]:
+        """Return what is saved, as it is in the file."""
+        return tuple(self._read_saved().values())
 
     def save(self, provider: str, key: str, now: str) -> str:
         """Save a key and return where: "keyring" or the file's path. `now` is RFC 3339."""
         in_keyring = bool(_call_keyring("set_password", provider, key))
-        entry = Credential(provider, api_key="" if in_keyring else key, updated_at=now)
-        self._write_saved(self._read_saved() | {provider: entry})
+        self._save_record(Credential(provider, api_key="" if in_keyring else key, updated_at=now))
+        return "keyring" if in_keyring else str(self.file)
+
+    def save_login(self, provider: str, login: SavedLogin, now: str) -> str:
+        """Save the tokens of a login and return where, as `save` does."""
+        text = msgspec.json.encode(login).decode()
+        in_keyring = bool(_call_keyring("set_password", provider, text))
+        tokens = ("", "") if in_keyring else (login.oauth_token, login.refresh_token)
+        self._save_record(Credential(provider, "oauth", "", *tokens, login.expires_at, now))
         return "keyring" if in_keyring else str(self.file)
 
     def remove(self, provider: str) -> bool:
-        """Remove a saved key; return False if there was none."""
-        saved = self._read_saved()
-        entry = saved.pop(provider, None)
-        if entry is None:
+        """Remove a saved key or login; return False if there was none."""
+        if provider not in self._read_saved():
             return False
-        if not entry.api_key:
+        with self._hold_lock():
+            saved = self._read_saved()
+            entry = saved.pop(provider, None)
+            if entry is None:
+                return False
+            self._write_saved(saved)
+        if not (entry.api_key or entry.oauth_token):
             _call_keyring("delete_password", provider)
-        self._write_saved(saved)
         return True
+
+    def _save_record(self, record: Credential) -> None:
+        with self._hold_lock():
+            self._write_saved(self._read_saved() | {record.provider: record})
+
+    @contextmanager
+    def _hold_lock(self) -> Iterator[None]:
+        """Hold the folder against other processes that change the file."""
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        folder = os.open(self.file.parent, os.O_RDONLY)
+        try:
+            with suppress(OSError):  # a file system without locks
+                fcntl.flock(folder, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(folder)
+
+    def _read_login(self, entry: Credential) -> SavedLogin | None:
+        if entry.oauth_token:
+            return SavedLogin(entry.oauth_token, entry.refresh_token, entry.expires_at)
+        text = "".join(filter(None, _call_keyring("get_password", entry.provider)))
+        try:
+            login = msgspec.json.decode(text, type=SavedLogin)
+        except (msgspec.DecodeError, UnicodeError):
+            return None
+        return login if login.oauth_token else None
 
     def _read_saved(self) -> dict[str, Credential]:
         try:

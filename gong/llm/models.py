@@ -20,6 +20,7 @@ from msgspec import Struct, field
 from tape.model.entries import Cost, Usage
 
 from ..errors import ConfigurationError
+from ..logins.settings import LoginSettings
 from .prices import LongPrice, Price, count_prompt
 
 if TYPE_CHECKING:
@@ -152,6 +153,8 @@ class Preset(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     base_url: str
     keys: tuple[str, ...] = ()
     """Variables that may hold the key, first one first."""
+    login: LoginSettings | None = None
+    """How to log in there by OAuth 2, in place of a key."""
     key_of: str = ""
     """Another provider whose key this one uses."""
     auth: Literal["bearer", "x-api-key", "x-goog-api-key", "api-key", "aws", "google"] = "bearer"

@@ -3,7 +3,7 @@
     [{"id": "aws", "models": [{"id": …, "match": {"contains": …}, "prices": {"input_mtok": 3, …}}]}]
 
 `data/prices.json` comes with the program; a file that `gong models refresh` wrote goes over it
-until a newer program comes. A host's models are decoded when one of them is context for.
+until a newer program comes. A host's models are decoded when one of them is needed.
 What a rule does not say is not guessed: a model that no rule of a host matches has no price there.
 """
 

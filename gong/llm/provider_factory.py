@@ -128,8 +128,11 @@ def prepare_setup(preset: Preset, environ: Mapping[str, str], find_key: FindKey)
     if preset.later:
         raise ConfigurationError(preset.unserved)
     endpoint = find_endpoint(preset, environ)
-    key = _choose_key(preset, environ, find_key, endpoint)
-    if preset.auth == "aws" and not isinstance(key, str):
+    login = _find_login(preset, environ)
+    key = login or _choose_key(preset, environ, find_key, endpoint)
+    if login is not None:
+        preset = replace(preset, auth="bearer")
+    elif preset.auth == "aws" and not isinstance(key, str):
         preset = replace(preset, region=fill_places(preset, "{region}", environ))
     variables = preset.header_variables.items()
     values = {header: environ.get(name, "").strip() for header, name in variables}
@@ -180,6 +183,16 @@ def is_configured(preset: Preset, environ: Mapping[str, str], *, has_key: bool) 
 def is_valid_key(text: str) -> bool:
     """Return whether a text can be a key: printable ASCII without spaces."""
     return bool(text) and text.isascii() and text.isprintable() and " " not in text
+
+
+def _find_login(preset: Preset, environ: Mapping[str, str]) -> KeySource | None:
+    """Return what gives the token of a saved login; None where something else gives the key."""
+    has_variable = any(environ.get(name, "").strip() for name in preset.keys)
+    if preset.login is None or preset.key_command or has_variable:
+        return None
+    from .login_key import LoginKey, has_saved_login  # loaded when used
+
+    return LoginKey(preset, environ) if has_saved_login(preset, environ) else None
 
 
 def _choose_key(

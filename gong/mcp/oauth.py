@@ -8,10 +8,8 @@ on the loopback address, shows the address of the authority, and waits until the
 
 from __future__ import annotations
 
-import asyncio
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, NamedTuple
-from urllib.parse import parse_qs, urlsplit
+from functools import partial
+from typing import TYPE_CHECKING
 
 import msgspec
 from mcp.client.auth import OAuthClientProvider
@@ -29,21 +27,15 @@ from tape.clock import format_timestamp, read_clock
 
 from ..credentials import Credentials
 from ..errors import AuthenticationError
+from ..logins.callback import LOGIN_SECONDS, serve_callback
 from .connection import ServerConnection
 from .transports import locate_log
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
+    from ..logins.callback import CallbackServer
     from .servers import ServerConfig
-
-LOGIN_SECONDS = 300.0
-"""How long a login waits for the browser."""
-_MAX_REQUEST_BYTES = 16_384
-_PAGE = (
-    b"HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"
-    b"You can close this page: gong has what it needs.\n"
-)
 
 
 class _SavedLogin(Struct, frozen=True, omit_defaults=True):
@@ -142,60 +134,10 @@ def build_provider(
     return OAuthClientProvider(server.url, metadata, store, send_away, wait_for_code)
 
 
-class CallbackServer(NamedTuple):
-    """A port of the loopback address that the browser comes back to."""
-
-    redirect: str
-    code: asyncio.Future[AuthorizationCodeResult]
-
-    async def wait(self) -> AuthorizationCodeResult:
-        """Return what the browser brought. Raises AuthenticationError."""
-        try:
-            async with asyncio.timeout(LOGIN_SECONDS):
-                return await self.code
-        except TimeoutError:
-            raise AuthenticationError(
-                f"the login was not completed within {LOGIN_SECONDS:g} s"
-            ) from None
-
-
-@asynccontextmanager
-async def serve_callback() -> AsyncGenerator[CallbackServer, None]:
-    """Listen on the loopback address for the browser."""
-    code: asyncio.Future[AuthorizationCodeResult] = asyncio.get_running_loop().create_future()
-
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            line = (await reader.readline())[:_MAX_REQUEST_BYTES].decode("ascii", "replace")
-            while (await reader.readline()).strip():
-                pass  # the headers
-            _take_callback(line.split(" ")[1] if " " in line else "", code)
-            writer.write(_PAGE)
-            await writer.drain()
-        finally:
-            writer.close()
-
-    server = await asyncio.start_server(answer, "127.0.0.1", 0, limit=_MAX_REQUEST_BYTES)
-    async with server:
-        port = server.sockets[0].getsockname()[1]
-        yield CallbackServer(f"http://127.0.0.1:{port}/callback", code)
-
-
-def _take_callback(target: str, code: asyncio.Future[AuthorizationCodeResult]) -> None:
-    """Settle a login by the address that a browser asks for; other addresses change nothing."""
-    address = urlsplit(target)
-    query = {key: values[0] for key, values in parse_qs(address.query).items()}
-    if address.path != "/callback" or code.done():
-        return
-    if "code" in query:
-        code.set_result(
-            AuthorizationCodeResult(
-                code=query["code"], state=query.get("state"), iss=query.get("iss")
-            )
-        )
-    else:
-        reason = query.get("error_description") or query.get("error") or "it brought no code"
-        code.set_exception(AuthenticationError(f"the login was refused: {reason}"))
+async def receive_code(callback: CallbackServer) -> AuthorizationCodeResult:
+    """Return what a browser brought back, as the SDK has it, which checks the state."""
+    code, state, issuer = await callback.wait()
+    return AuthorizationCodeResult(code=code, state=state, iss=issuer)
 
 
 async def fetch_tokens(
@@ -213,7 +155,8 @@ async def fetch_tokens(
         async def send_away(address: str) -> None:
             show_address(address)
 
-        auth = build_provider(server, store, callback.redirect, send_away, callback.wait)
+        receive = partial(receive_code, callback)
+        auth = build_provider(server, store, callback.redirect, send_away, receive)
         connection = ServerConnection(
             replace(server, startup_seconds=LOGIN_SECONDS),
             folder=".",

@@ -4,9 +4,12 @@ import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
+from urllib.request import urlopen
 
 import pexpect
 import pytest
+
+from tests.gong.logins.authority import serve_authority
 
 KEY = "sk-ant-secret-part-1234"
 GONG = str(Path(sys.executable).parent / "gong")
@@ -69,6 +72,109 @@ def test_a_typed_key_is_not_seen(env):
     assert "secret" not in child.before
     child.wait()
     assert child.exitstatus == 0
+
+
+@pytest.fixture
+def authority(home):
+    """An authority, and a provider that has its login."""
+    with serve_authority() as authority:
+        rows = "\n".join(
+            f"{name} = {json.dumps(value)}" for name, value in authority.settings().items()
+        )
+        (home / ".config/gong/config.toml").write_text(
+            f"""
+[providers.house]
+api = "openai-chat"
+base_url = "{authority.address}/v1"
+auth = "x-api-key"
+
+[providers.house.login]
+{rows}
+"""
+        )
+        yield authority
+
+
+def test_a_device_login_is_kept_shown_and_withdrawn(gong, home, authority):
+    """M184 M226: `auth login` by a code, `auth list|status` with the time left, `auth logout`."""
+    login = gong("auth", "login", "house", "--device")
+    file = home / ".config/gong/credentials.json"
+    assert (
+        f"open this address on any device, and type ABCD-EFGH there: {authority.address}/type"
+        in (login.stderr)
+    )
+    assert login.stdout == (
+        f"logged in at house: saved in {file}; it expires in 59m and is refreshed\n"
+    )
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    status = gong("auth", "status")
+    assert [line.split() for line in status.stdout.split("\n")[:2]] == [
+        ["PROVIDER", "KEY", "FROM", "EXPIRES"],
+        ["house", "…en-1", "credentials.json", "in", "59m"],
+    ]
+    (row,) = json.loads(gong("auth", "status", "--json").stdout)
+    assert (row["provider"], row["type"], row["ending"]) == ("house", "oauth", "…en-1")
+    listed = gong("auth", "list").stdout.split("\n")
+    assert listed[1].split()[:2] == ["house", "login"]
+    assert json.loads(gong("auth", "list", "--json").stdout)[0]["expires_at"] == row["expires_at"]
+    assert "token-1" not in login.stdout + login.stderr + status.stdout
+    out = gong("auth", "logout", "house")
+    assert out.stdout == "the login at house is withdrawn and forgotten\n"
+    assert authority.seen[-1] == (
+        "/revoke",
+        {"client_id": "my-client", "token": "refresh-1", "token_type_hint": "refresh_token"},
+    )
+    assert "nothing is saved" in gong("auth", "list").stdout
+
+
+def test_a_browser_login_shows_its_address_and_waits(env, authority):
+    """M226."""
+    child = pexpect.spawn(GONG, ["auth", "login", "house"], env=env, encoding="utf-8", timeout=120)
+    child.setwinsize(24, 1000)
+    child.expect(r"open this address in a browser of this machine: (http\S+)")
+    with urlopen(child.match[1], timeout=60) as page:
+        assert b"You can close this page" in page.read()
+    child.expect("logged in at house: saved in .*; it expires in 59m and is refreshed")
+    child.expect(pexpect.EOF)
+    child.wait()
+    assert child.exitstatus == 0
+
+
+def test_a_call_has_the_token_of_the_login_and_a_new_one_after_a_refusal(gong, authority):
+    """M184: the token is sent as a bearer's, refreshed when it ends or its host refuses it."""
+    gong("auth", "login", "house", "--device")
+    answer = gong("-p", "hello", "-m", "house/m")
+    assert answer.stdout == "Here I am.\n"
+    authority.number += 1  # the host takes another token now
+    authority.refresh = "refresh-1"
+    assert gong("-p", "hello", "-m", "house/m").stdout == "Here I am.\n"
+    calls = [seen for path, seen in authority.seen if path == "call"]
+    assert calls[-2:] == ["Bearer access-token-1", "Bearer access-token-3"]
+    authority.number += 1
+    authority.refresh = "another"
+    told = gong("-p", "hello", "-m", "house/m", code=6).stderr
+    assert "the login at house cannot be refreshed" in told
+    assert "gong auth login house" in told
+    assert "token-3" not in told
+
+
+def test_a_login_that_cannot_be_withdrawn_is_forgotten_all_the_same(gong, authority):
+    """M184."""
+    gong("auth", "login", "house", "--device")
+    authority.answers["/revoke"] = [(503, b"later")]
+    told = gong("auth", "logout", "house").stderr
+    assert "the login at house is forgotten here and not withdrawn: " in told
+    assert "no key for house" in gong("auth", "logout", "house", code=3).stderr
+
+
+def test_a_login_that_is_refused_keeps_what_was_saved(gong, authority):
+    gong("auth", "login", "house", "--key", stdin="sk-a-key-of-house\n")
+    authority.answers["/token"] = [(400, {"error": "access_denied"})]
+    told = gong("auth", "login", "house", "--device", code=6).stderr
+    assert "the login at house was refused there" in told
+    assert "…ouse" in gong("auth", "status").stdout
+    told = gong("auth", "login", "xai", "--browser", code=2).stderr
+    assert "xai has no login: set client_id and addresses in [providers.xai.login]" in told
 
 
 class Echo(BaseHTTPRequestHandler):

@@ -15,14 +15,16 @@ import json
 import os
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
 import httpx2
 
+from gong.logins.callback import serve_callback
 from gong.mcp.connection import ServerConnection
 from gong.mcp.elicitation import ACCEPT, SKIP
-from gong.mcp.oauth import TokenStore, build_provider, serve_callback
+from gong.mcp.oauth import TokenStore, build_provider, receive_code
 from gong.mcp.servers import OAuthClient, ServerConfig
 
 SAMPLES = {"integer": 5, "number": 5, "boolean": True, "array": [], "object": {}, "string": "test"}
@@ -76,7 +78,8 @@ async def run(address, facts, home):
     server = ServerConfig("judge", "http", "-", url=address, oauth=oauth)
     store = TokenStore(server, {"HOME": home})
     async with serve_callback() as callback:
-        auth = build_provider(server, store, callback.redirect, follow_redirects, callback.wait)
+        receive = partial(receive_code, callback)
+        auth = build_provider(server, store, callback.redirect, follow_redirects, receive)
         connection = ServerConnection(
             server, folder=home, variables={}, log=Path(home, "log"), auth=auth, version="1"
         )

@@ -1,14 +1,8 @@
-"""`gong auth`: save, show and remove API keys; `gong models`: the catalogue. No network.
-
-A key is typed without echo or read from standard input; it is never an argument and never
-printed, except for its last four characters.
-"""
+"""`gong models`: the catalogue: models with their windows, abilities and prices. No network."""
 
 from __future__ import annotations
 
 import os
-import sys
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,158 +10,18 @@ import msgspec
 
 from tape.cli.output import NamingGroup, as_json, format_examples, print_json
 from tape.cli.terminal import format_table, print_lines
-from tape.clock import format_timestamp, read_clock
 from tape.errors import NotFound
 
 from ..credentials import Credentials
-from ..errors import ConfigurationError
 from ..llm.cloud_logins import describe_login
 from ..llm.model_names import ModelNames
-from ..llm.models import CATALOGUE_DATE, ModelInfo, load_presets
-from ..llm.provider_factory import is_configured, is_valid_key
-from .options import complete_provider, load_settings, print_warning
+from ..llm.models import CATALOGUE_DATE, ModelInfo
+from ..llm.provider_factory import is_configured
+from .options import complete_provider, load_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from ..llm.models import Preset
     from ..llm.prices import Price
-    from ..repl.draw.picker_rows import PickerRow
-
-
-provider_argument = click.argument("name", metavar="PROVIDER", shell_complete=complete_provider)
-
-
-@click.group(
-    cls=NamingGroup,
-    epilog=format_examples(
-        "gong auth login",
-        "gong auth login openai < key.txt",
-        "gong auth status",
-        "gong auth logout openai",
-    ),
-)
-def auth() -> None:
-    """Save API keys in the system keyring, or in a file that only you can read."""
-
-
-@auth.command()
-@click.argument("name", metavar="[PROVIDER]", default="", shell_complete=complete_provider)
-def login(name: str) -> None:
-    """Save the key of a provider; it is prompted for, or read from standard input.
-
-    Without a PROVIDER all of them are listed, to choose one from.
-    """
-    presets = _load_presets()
-    if not name:
-        name = _choose_provider(presets)
-    if name not in presets:
-        raise NotFound(f"no provider {name!r}: choose one of {', '.join(presets)}")
-    preset = presets[name]
-    if preset.later:
-        raise ConfigurationError(preset.unserved)
-    if sys.stdin.isatty():
-        label = preset.label or preset.name
-        key = str(click.prompt(f"Key for {label}", hide_input=True, err=True)).strip()
-    else:
-        key = sys.stdin.readline().strip()
-    if not is_valid_key(key):
-        raise ConfigurationError("not a key: it is empty or contains spaces; copy it again")
-    place = Credentials.from_environ(os.environ).save(
-        preset.key_name, key, format_timestamp(read_clock())
-    )
-    print_lines([f"the key for {preset.key_name} is saved in {place}"])
-    for variable in preset.keys:
-        if os.environ.get(variable, "").strip():
-            print_warning(f"{variable} is set and takes precedence over the saved key")
-            return
-
-
-def _find_providers(
-    presets: Mapping[str, Preset], names: Sequence[str], credentials: Credentials, words: str
-) -> list[PickerRow]:
-    """Return the providers whose name, label or number is typed, with the source of their key."""
-    from ..repl.draw.picker_rows import PickerRow
-
-    rows = []
-    for number, name in enumerate(names, 1):
-        preset = presets[name]
-        label = preset.label or name
-        if words == str(number) or words.lower() in f"{name} {label}".lower():
-            key = credentials.find(preset.key_name, preset.keys)
-            source = "" if key is None else f"a key from {key.source}"
-            rows.append(PickerRow(name, f"{number:>2}  {name} – {label}", source))
-    return rows
-
-
-def _choose_provider(presets: Mapping[str, Preset]) -> str:
-    """Return the provider that is chosen on the terminal, by arrows, its number or its name."""
-    names = [name for name, preset in presets.items() if preset.keys and not preset.later]
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise click.UsageError(f"name a provider: {', '.join(names)}")
-    import asyncio
-
-    from tape.cli.streams import use_bare_streams
-
-    from ..repl.draw.picker import Picker, choose_command
-
-    credentials = Credentials.from_environ(os.environ)
-    with use_bare_streams():
-        picker = Picker(
-            "Provider",
-            partial(_find_providers, presets, names, credentials),
-            {"enter": ("saves its key", "{}")},
-        )
-        chosen = asyncio.run(choose_command(picker)).command
-    if not chosen:
-        raise click.Abort
-    return chosen
-
-
-@auth.command()
-@provider_argument
-def logout(name: str) -> None:
-    """Remove the saved key of a provider."""
-    presets = _load_presets()
-    name = presets[name].key_name if name in presets else name
-    if not Credentials.from_environ(os.environ).remove(name):
-        raise NotFound(f"no key for {name} is saved; gong auth status lists all keys")
-    print_lines([f"the key for {name} is removed"])
-
-
-@auth.command()
-@as_json
-def status(as_json: bool) -> None:
-    """Show which providers have a key, and where it comes from."""
-    credentials, presets = Credentials.from_environ(os.environ), _load_presets()
-    variables = {name: (preset.key_name, preset.keys) for name, preset in presets.items()}
-    saved = {name: (name, ()) for name in credentials.list_saved() if name not in presets}
-    keys = {name: credentials.find(*where) for name, where in (variables | saved).items()}
-    rows = [(name, key.source, key.ending) for name, key in keys.items() if key is not None]
-    for name, preset in presets.items():
-        login = describe_login(preset, os.environ)
-        if login and keys[name] is None:
-            rows.append((name, login, "–"))
-    if as_json:
-        print_json(
-            [
-                {"provider": name, "source": source, "ending": ending}
-                for name, source, ending in rows
-            ]
-        )
-    elif rows:
-        cells = [(name, ending, source) for name, source, ending in rows]
-        headings = ("PROVIDER", "KEY", "FROM")
-        print_lines(format_table(cells, headings=headings, optional=("FROM",)))
-    else:
-        print_lines(
-            ["no keys: save one with gong auth login PROVIDER, such as gong auth login anthropic"]
-        )
-
-
-def _load_presets() -> Mapping[str, Preset]:
-    return load_presets(load_settings().providers, os.environ)
-
 
 _THOUSAND, _MILLION = 1_000, 1_000_000
 _ABILITIES = ("tools", "vision", "reasoning")
