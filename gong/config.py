@@ -28,6 +28,7 @@ from .tool_settings import (
     Timeout,
     ToolSettings,
     TruncationSettings,
+    WebSettings,
 )
 
 if TYPE_CHECKING:
@@ -237,6 +238,8 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """Mode and rules of permission."""
     checkpoints: CheckpointSettings = CheckpointSettings()
     """What is recorded of the files that calls change."""
+    web: WebSettings = WebSettings()
+    """What is fetched from the web."""
     skills: SkillSettings = SkillSettings()
     """Which skills there are."""
     sandbox: SandboxMode | SandboxSettings = "off"
@@ -282,6 +285,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
             output_limits=self.tool_output_limits,
             line_limits=self.tool_line_limits,
             truncation=self.truncation,
+            web=self.web,
         )
 
 
@@ -383,6 +387,7 @@ def merge_settings(settings: Settings, file: Path, data: bytes) -> Settings:
     theirs = tomllib.loads(data.decode())
     theirs.pop("hooks", None)
     theirs.get("permissions", {}).pop("projects", None)  # the user's alone
+    theirs.get("web", {}).pop("private_hosts", None)  # as well
     for row in theirs.get("providers", {}).values():
         row.pop("key_command", None)
     ours = msgspec.to_builtins(settings)

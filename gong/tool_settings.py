@@ -72,6 +72,17 @@ class TruncationSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """Settings of single tools, by name."""
 
 
+class WebSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """The table [web]: what is fetched from the web; see docs/web.md."""
+
+    fetch: bool = True
+    """Whether models are offered the tool that fetches pages."""
+    private_hosts: tuple[str, ...] = ()
+    """Hosts, as HOST or HOST:PORT, whose pages may be fetched although they are private."""
+    model: str | None = None
+    """The model that answers about a page; None is the provider's small one; off is none."""
+
+
 class ToolSettings(Struct, frozen=True):
     """Settings of the built-in tools."""
 
@@ -89,6 +100,8 @@ class ToolSettings(Struct, frozen=True):
     """Maximum lines of a result, by tool."""
     truncation: TruncationSettings = TruncationSettings()
     """Limits for results that their tool does not cut."""
+    web: WebSettings = WebSettings()
+    """What is fetched from the web."""
 
     def caps(self, name: str, *, by_lines: bool = True) -> OutputCaps:
         """Return the limits of a tool's own text; without `by_lines`, lines only if set."""

@@ -67,6 +67,7 @@ ORDER = {
             "context.summary",
             "llm.offline",
             "sdk",
+            "web",
         ),
         *(
             "env",

@@ -22,7 +22,7 @@ SDKS = {"anthropic", "openai", "pydantic", "httpx2"}
 HEAVY = {
     *("httpcore2", "tiktoken", "PIL", "pypdf", *SDKS),
     *("prompt_toolkit", "sqlite_utils", "tree_sitter", "tree_sitter_bash", "jsonschema"),
-    *("markdown_it", "pygments", "starlette", "uvicorn", "mcp", "zstandard"),
+    *("markdown_it", "pygments", "starlette", "uvicorn", "mcp", "zstandard", "lxml"),
 }
 """Packages that cost a tenth of a second or more to import: loaded when used, never before."""
 

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
 _KINDS: dict[str, Any] = {
     **dict.fromkeys(("read", "read_many_files", "view_image", "tape_read"), "read"),
     "grep_search": "search",
+    **dict.fromkeys(("web_fetch", "WebFetch"), "fetch"),
     **dict.fromkeys(("bash", "shell", "bash_output", "kill_shell"), "execute"),
     **dict.fromkeys(("grep", "find", "ls", "glob", "list_dir", "tape_search"), "search"),
     **dict.fromkeys(("enter_plan_mode", "exit_plan_mode"), "switch_mode"),

@@ -47,8 +47,8 @@ _FAMILY = "family"
 """The value of --tools that means the profile of the model's family; it is the default."""
 
 
-NO_TITLE_MODEL = "off"
-"""The value of the setting `title_model` with which no model titles sessions."""
+NO_MODEL = "off"
+"""The value of `title_model` and `web.model` with which no model does that work."""
 
 
 def is_profile_choice(tools: tuple[str, ...] | None) -> bool:
@@ -137,14 +137,26 @@ class ModelFactory:
         have it.
         """
         named = self.settings.title_model
-        if named is None:
-            preset = self.names.presets.get(model.provider)
-            if preset is None or not (has_person and preset.small_model):
-                return None
-            if not is_usual_address(preset, model.endpoint):
-                return None
-            named = f"{model.provider}/{preset.small_model}"
-        return None if named == NO_TITLE_MODEL else self.choose_or_failing(named)
+        if named is None and has_person:
+            named = self._name_small_model(model)
+        return None if named is None or named == NO_MODEL else self.choose_or_failing(named)
+
+    def choose_page_reader(self, model: AgentModel) -> AgentModel | None:
+        """Return the model that answers about pages in a session with `model`; None for none.
+
+        That is the one of the settings, else the small one of its provider, as for titles.
+        """
+        named = self.settings.web.model or self._name_small_model(model)
+        return None if named is None or named == NO_MODEL else self.choose_or_failing(named)
+
+    def _name_small_model(self, model: AgentModel) -> str | None:
+        """Return the small model of a provider, at its own address; None where it has none."""
+        preset = self.names.presets.get(model.provider)
+        if preset is None or not preset.small_model:
+            return None
+        if not is_usual_address(preset, model.endpoint):
+            return None
+        return f"{model.provider}/{preset.small_model}"
 
     def describe(self, name: str) -> AgentModel:
         """Return a model without its key, for requests that are shown and never sent."""

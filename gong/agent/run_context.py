@@ -24,6 +24,7 @@ from ..llm.guard import check_stream
 from ..llm.retry import stream_with_retries
 from ..tools.background import BackgroundCommands
 from ..tools.known_files import READING_TOOLS, KnownFiles, collect_shown_files
+from ..web.page_cache import PageCache
 from . import events
 from .documents import record_waiting_outputs
 from .repetition import RepetitionGuard
@@ -82,6 +83,8 @@ class RunState:
     """Commands that run in the background."""
     files: KnownFiles = field(default_factory=KnownFiles)
     """The files that were read or written."""
+    pages: PageCache = field(default_factory=PageCache)
+    """The pages of the web that were fetched in the last minutes."""
     documents: list[AttachedDocument] = field(default_factory=list)
     """What the model gets with the next words of a person."""
     agents: SessionAgents | None = None

@@ -104,6 +104,9 @@ class SessionSetup:
     choose_namer: Callable[[AgentModel, bool], AgentModel | None] = lambda *_: None
     """Given the session's model, and whether a person is there: the model that titles it; None uses
     the first words of the first prompt."""
+    choose_page_reader: Callable[[AgentModel], AgentModel | None] = lambda _: None
+    """Given the session's model: the small one that answers about pages of the web; None for none.
+    """
     config: SessionConfig = SessionConfig()
     """Limits and timeouts."""
     tuning: ToolSettings = DEFAULT_SETTINGS

@@ -37,6 +37,7 @@ from ..tools import tool
 from ..tools.output_storage import TapeStorage
 from ..tools.tool import CommandTimeouts, ToolContext
 from . import events
+from .page_reader import ask_about_page
 from .skill_use import load_called_skill
 
 if TYPE_CHECKING:
@@ -304,6 +305,8 @@ class _RunningCall:
             files=context.guarded_files,
             find_agents=context.find_agents,
             load_skill=partial(load_called_skill, context.setup, recorder.tape.id, context.emit),
+            pages=context.state.pages,
+            ask_about_page=partial(ask_about_page, context),
         )
 
     def _report_truncation(self, event: TruncationEvent) -> None:

@@ -21,7 +21,7 @@ from tape.folders import locate_repository
 from tape.places.reference import parse_reference
 from tape.places.resolve import find_reference, find_tape_here, resolve_reference
 
-from ..agent.front_end import NO_TITLE_MODEL, FrontEnd, ModelFactory, is_profile_choice
+from ..agent.front_end import NO_MODEL, FrontEnd, ModelFactory, is_profile_choice
 from ..agent.no_hooks import NO_HOOKS, NoHooks
 from ..agent.recorder import Recorder, find_last_effort, find_last_model, read_history
 from ..agent.session import Session
@@ -42,7 +42,7 @@ from ..policy.saved_rules import save_answered_rule
 from ..private_files import locate_config_file
 from ..project import has_agent_files, has_project_parts, has_skills, locate_project
 from ..tools.agents import build_agent_tools
-from ..tools.builtin import SESSION_TOOLS, build_registry
+from ..tools.builtin import OFFERED_TOOLS, SESSION_TOOLS, build_registry
 from ..tools.registry import TOOL_PRESETS, ToolRegistry
 from .open_session import OpenSession, SessionPreview
 
@@ -264,8 +264,10 @@ async def _assemble_session(
         tape = front.library.store.create(front.build_beginning(folder, slug=prompt, git=git))
         return Recorder.open(tape, durability=settings.durability)
 
-    if settings.title_model not in {None, NO_TITLE_MODEL}:
+    if settings.title_model not in {None, NO_MODEL}:
         models.names.resolve_name(settings.title_model)
+    if settings.web.model not in {None, NO_MODEL}:
+        models.names.resolve_name(settings.web.model)
     summariser = settings.compaction.model
     model = models.choose(name) if must_answer else models.choose_or_failing(name)
     for remark in model.instructions.remarks:
@@ -284,6 +286,7 @@ async def _assemble_session(
         compaction=settings.compaction,
         summariser=models.choose_or_failing(summariser) if summariser else None,
         choose_namer=models.choose_namer,
+        choose_page_reader=models.choose_page_reader,
         config=_build_config(settings),
         retry=RetryPolicy() if retries is None else RetryPolicy(retries),
         patient_retry=PATIENT_RETRY if retries is None else RetryPolicy(retries),
@@ -444,7 +447,8 @@ def build_session_tools(settings: Settings, *, has_skills: bool = False) -> Tool
     """
     names, tools = settings.tools, build_registry(settings.tuning)
     if is_profile_choice(names):
-        tools.activate((*SESSION_TOOLS, *["Skill"] * has_skills))
+        offered = (name for name in OFFERED_TOOLS if name in tools.names)
+        tools.activate((*SESSION_TOOLS, *offered, *["Skill"] * has_skills))
         return tools
     foreign = _list_foreign(names)
     names = tuple(name for name in names or () if name not in foreign)

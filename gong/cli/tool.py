@@ -27,7 +27,7 @@ from ..policy.danger import DangerPolicy
 from ..policy.decision import allow_all, decide_call
 from ..policy.refusals import choose_locale
 from ..project import locate_folder
-from ..tools.builtin import SESSION_TOOLS, build_registry
+from ..tools.builtin import OFFERED_TOOLS, SESSION_TOOLS, build_registry
 from ..tools.output_storage import FolderStorage, build_temporary_path
 from ..tools.python_tools import load_python_tools
 from ..tools.tool import PreparedCall, ToolContext, ToolOutcome, encode_details
@@ -182,14 +182,16 @@ def _build_all_tools(settings: config.Settings) -> ToolRegistry:
 
 def _print_tools(*, as_json: bool) -> None:
     tools = _build_all_tools(load_settings())
-    specs, usual = tools.specs(), build_registry().active
+    specs, usual = tools.specs(), (*build_registry().active, *OFFERED_TOOLS)
     if as_json:
         print_json(specs)
         return
     rows = {
         spec.name: (spec.name, _CLAUSE_END.split(spec.description, maxsplit=1)[0]) for spec in specs
     }
-    print_lines(format_table([rows[name] for name in usual], headings=("TOOL", "DOES")))
+    print_lines(
+        format_table([rows[name] for name in usual if name in rows], headings=("TOOL", "DOES"))
+    )
     print_lines(["", "In a session:", *format_table([rows[name] for name in SESSION_TOOLS])])
     others = [row for name, row in rows.items() if name not in {*usual, *SESSION_TOOLS}]
     if others:

@@ -60,7 +60,7 @@ TOOL_NAMES = {
     **dict.fromkeys(("grep", "grep_search", "search_file_content"), "Grep"),
     **dict.fromkeys(("find", "glob"), "Glob"),
     **dict.fromkeys(("ls", "list_dir", "list_directory"), "LS"),
-    **dict.fromkeys(("web_fetch",), "WebFetch"),
+    **dict.fromkeys(("web_fetch", "WebFetch"), "WebFetch"),
     **dict.fromkeys(("web_search",), "WebSearch"),
     **dict.fromkeys(("todo", "todo_write"), "TodoWrite"),
     **dict.fromkeys(("task", "Task", "spawn_agent"), "Task"),

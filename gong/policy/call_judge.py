@@ -24,10 +24,10 @@ import posixpath
 import shlex
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
-from urllib.parse import urlsplit
 
 from tape.files.calls import parse_named_call
 
+from ..web.addresses import InvalidAddress, parse_address
 from .files.named_paths import list_meant_paths
 from .files.real_paths import has_wildcard, match_files
 from .files.searched_files import find_searched_files
@@ -178,7 +178,8 @@ def list_call_paths(name: str, family: str, arguments: Mapping[str, Any]) -> lis
 
 
 def _find_host(address: str) -> str:
+    """Return the host that a tool connects to; empty where there is none."""
     try:
-        return (urlsplit(address).hostname or "").lower()
-    except ValueError:
+        return parse_address(address).host
+    except InvalidAddress:
         return ""

@@ -20,11 +20,13 @@ from __future__ import annotations
 
 import posixpath
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from ..errors import ConfigurationError
+from ..web.addresses import InvalidAddress, normalize_host
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -262,7 +264,9 @@ def is_domain_covered(rule: PermissionRule, host: str) -> bool:
     """Whether a rule for fetching is about a host."""
     if rule.is_open:
         return True
-    domain = (rule.pattern or "").removeprefix("domain:").strip().lower().removeprefix("*.")
+    domain = (rule.pattern or "").removeprefix("domain:").strip().removeprefix("*.")
+    with suppress(InvalidAddress):  # such a domain is none of a host
+        domain = normalize_host(domain)
     return host == domain or host.endswith(f".{domain}")
 
 

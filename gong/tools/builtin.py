@@ -27,6 +27,7 @@ from .registry import ToolRegistry, TruncationMiddleware
 from .skill import SKILL_TOOL
 from .todo import TODO_TOOL
 from .truncation_service import TruncationService
+from .web_fetch import build_web_fetch_tool
 
 if TYPE_CHECKING:
     from .tool import AgentTool
@@ -55,7 +56,9 @@ _OF_SESSIONS = (
 )
 SESSION_TOOLS = tuple(tool.name for tool in _OF_SESSIONS)
 """The tools that need a session: its tape, its commands in the background, its person."""
-_SELF_CUTTING_TOOLS = frozenset({"read", "bash", "grep", "find", "ls"})
+OFFERED_TOOLS = ("web_fetch",)
+"""The tools that are offered beside those of each profile, if the settings do not forbid it."""
+_SELF_CUTTING_TOOLS = frozenset({"read", "bash", "grep", "find", "ls", "web_fetch"})
 """Tools that cut their own text, where it is set to be cut."""
 _MAX_SHOWN = {"bash": MAX_BASH_BYTES, "shell": MAX_SHELL_CHARS}
 """What is kept in memory of a command's output bounds what can be shown of it."""
@@ -87,12 +90,20 @@ def build_registry(tuning: ToolSettings = DEFAULT_SETTINGS) -> ToolRegistry:
             *_OF_SESSIONS,
             *build_agent_tools(tuning=tuning),
             SKILL_TOOL,
+            *_build_web_tools(tuning),
         )
     )
     registry.truncation = TruncationMiddleware(TruncationService(tuning.truncation))
     registry.set_active(tool.name for tool in tools)
     registry.profile = "default"
     return registry
+
+
+def _build_web_tools(tuning: ToolSettings) -> tuple[AgentTool, ...]:
+    """Return the tools that reach the web, as far as the settings allow them."""
+    if not tuning.web.fetch:
+        return ()
+    return (build_web_fetch_tool(tuning), build_web_fetch_tool(tuning, "WebFetch"))
 
 
 def change_tools(tools: ToolRegistry, tuning: ToolSettings) -> ToolRegistry:

@@ -7,6 +7,8 @@
     | openai    | read_file apply_patch write_file shell grep glob    | 10 s  | .codex/…  |
     | gemini    | as anthropic, and read_many_files, list_dir         | 10 s  | GEMINI.md |
 
+All are offered `web_fetch` beside these, which anthropic knows as WebFetch.
+
 Families are also offered the tools that start sub-agents: openai spawn_agent, send_input, wait and
 close_agent, the others Task and TaskOutput; default none, for small models pay for each tool.
 
@@ -77,6 +79,9 @@ PROFILES: Mapping[ProfileName, ProviderProfile] = {
     )
 }  # fmt: skip
 """Every profile by its name."""
+FAMILY_NAMES: Mapping[ProfileName, Mapping[str, str]] = {"anthropic": {"web_fetch": "WebFetch"}}
+"""What a family calls a tool that all are offered, where that is another name."""
+_PLAIN_NAMES = {name: plain for names in FAMILY_NAMES.values() for plain, name in names.items()}
 _ONLY_OFFERED = frozenset({"apply_patch"})
 _PROFILE_TOOLS = AGENT_TOOLS.union(*(profile.tools for profile in PROFILES.values()))
 _NEVER_MISSING = frozenset({"Skill"})
@@ -108,10 +113,20 @@ def apply_profile(
         )
         equipped.replace_built_in(replace(search_tool, name="grep"))
     others = (
-        name for name in tools.active if name not in _PROFILE_TOOLS or name in tools.registered
+        _name_for_family(name, equipped, profile)
+        for name in tools.active
+        if name not in _PROFILE_TOOLS or name in tools.registered
     )
     offered = [name for name in (*chosen.tools, *chosen.agent_tools) if name in equipped.names]
     equipped.set_active((*offered, *others))
     equipped.profile = profile
     equipped.tolerated = (_PROFILE_TOOLS - _ONLY_OFFERED) | _NEVER_MISSING | {*tools.active}
     return equipped
+
+
+def _name_for_family(name: str, tools: ToolRegistry, profile: ProfileName) -> str:
+    """Return the name that a family knows an offered tool by; a host's own tool keeps its name."""
+    plain = _PLAIN_NAMES.get(name, name)
+    own = FAMILY_NAMES.get(profile, {}).get(plain, plain)
+    is_ours = {name, own}.isdisjoint(tools.registered) and own in tools.names
+    return own if is_ours else name

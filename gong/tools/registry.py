@@ -129,7 +129,7 @@ def _flatten_schema(node: JsonSchema, definitions: JsonSchema) -> JsonSchema:
     return {**choices[0], **rest} if len(choices) == 1 else {**rest, "anyOf": choices}
 
 
-SKIPPED_TOOLS = frozenset({"web_fetch"})
+SKIPPED_TOOLS = frozenset({"web_fetch", "WebFetch"})
 """Tools whose results are left as they are: they page by themselves."""
 
 

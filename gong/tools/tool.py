@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ..env.protocol import ExecutionEnvironment
     from ..llm.types import Grammar
     from ..tool_settings import TruncationOverride
+    from ..web.page_cache import PageCache
     from .agent_runs import AgentRunner
     from .dialogue import Dialogue
     from .known_files import KnownFiles
@@ -263,6 +264,24 @@ class SkillText(Protocol):
         ...
 
 
+class PageAnswer(NamedTuple):
+    """What a small model answered about a page."""
+
+    text: str
+    model: str
+    """provider/model."""
+    error: str = ""
+    """Why there is no answer; empty where there is one."""
+
+
+class PageReader(Protocol):
+    """A small model that answers questions about pages."""
+
+    async def __call__(self, page: str, question: str) -> PageAnswer | None:
+        """Return its answer about the text of a page; None where there is no such model."""
+        ...
+
+
 class CommandTimeouts(NamedTuple):
     """Timeouts of commands in milliseconds."""
 
@@ -308,6 +327,10 @@ class ToolContext:
     """Returns the session's sub-agents, made at the first use; None where there can be none."""
     load_skill: Callable[[str, str], Awaitable[SkillText]] | None = None
     """Loads a skill by its name and arguments; None where there is no session."""
+    pages: PageCache | None = None
+    """The pages of the web that the session has fetched; None where nothing is kept."""
+    ask_about_page: PageReader | None = None
+    """Asks a small model about a page; None where there is no session."""
 
     def describe_output(self) -> TruncationContext:
         """Return whose output is kept, for a storage."""

@@ -161,7 +161,7 @@ class HttpResponse:
                 self.received += len(piece)
                 yield piece
         except self._errors as error:
-            raise _translate_error(error) from None
+            raise translate_error(error) from None
 
     async def _decompress(self) -> AsyncGenerator[bytes, None]:
         unpack = _Unpacker(self.coding)
@@ -229,15 +229,15 @@ class HttpClient:
     async def post_body(self, url: str, headers: Mapping[str, str], body: bytes) -> HttpResponse:
         """Post with all headers but the key's and those that HTTP needs; as `post_call`."""
         httpcore2 = self._httpcore2
-        target = _parse_address(httpcore2, url)
+        target = parse_target(httpcore2, url)
         if self._pool is None:
             self._pool = httpcore2.AsyncConnectionPool(
                 ssl_context=httpcore2.default_ssl_context() if target.scheme == b"https" else None,
-                proxy=_find_proxy(httpcore2, target),
+                proxy=find_proxy(httpcore2, target),
                 max_keepalive_connections=_KEPT,
                 keepalive_expiry=_KEPT_SECONDS,
             )
-        headers = {"host": _name_host(target), **headers}
+        headers = {"host": name_host(target), **headers}
         # a signature is over the address as it is sent
         sent_url = f"{target.scheme.decode()}://{headers['host']}{target.target.decode()}"
         proven = self._route.access.build_headers(sent_url, headers, body)
@@ -255,7 +255,7 @@ class HttpClient:
             limit = self._route.preset.timeouts.connect
             raise HttpConnectTimeout(f"no connection within {limit:g} s") from None
         except self._errors as error:
-            raise _translate_error(error) from None
+            raise translate_error(error) from None
         except ImportError as error:  # a proxy that needs one more package
             raise HttpError(str(error)) from None
         response = HttpResponse(raw, url, self._errors)
@@ -270,7 +270,7 @@ class HttpClient:
             await pool.aclose()
 
 
-def _find_proxy(httpcore2: Any, target: Any) -> Any:
+def find_proxy(httpcore2: Any, target: Any) -> Any:
     """Return the proxy that environment or system name for an address; None for none."""
     has_variable = any(name.lower().endswith("_proxy") for name in os.environ)
     if not has_variable and sys.platform == "linux":
@@ -279,7 +279,7 @@ def _find_proxy(httpcore2: Any, target: Any) -> Any:
 
     known = getproxies()
     proxy = known.get(target.scheme.decode()) or known.get("all")
-    if not proxy or proxy_bypass(_name_host(target)):
+    if not proxy or proxy_bypass(name_host(target)):
         return None
     parts = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
     auth = None
@@ -293,7 +293,7 @@ def _find_proxy(httpcore2: Any, target: Any) -> Any:
     return httpcore2.Proxy(url, auth=auth, ssl_context=tls)
 
 
-def _parse_address(httpcore2: Any, url: str) -> Any:
+def parse_target(httpcore2: Any, url: str) -> Any:
     """Return an http(s) address for the pool; raises UnicodeError for a host that is none."""
     parts = urlsplit(url)
     host = parts.hostname or ""
@@ -306,7 +306,7 @@ def _parse_address(httpcore2: Any, url: str) -> Any:
     )
 
 
-def _name_host(target: Any) -> str:
+def name_host(target: Any) -> str:
     """Return host and port as the Host header has them."""
     host = target.host.decode()
     shown_host = f"[{host}]" if ":" in host else host
@@ -322,5 +322,6 @@ def _join_headers(pairs: list[tuple[bytes, bytes]]) -> dict[str, str]:
     return joined
 
 
-def _translate_error(error: Exception) -> HttpError:
+def translate_error(error: Exception) -> HttpError:
+    """Return an error of the engine as one of ours."""
     return HttpError(str(error) or type(error).__name__)

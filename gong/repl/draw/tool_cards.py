@@ -61,6 +61,7 @@ _READINGS = {
     **dict.fromkeys(("grep", "grep_search", "search_file_content"), ("search", "patterns")),
     **dict.fromkeys(("find", "glob"), ("find", "patterns")),
     **dict.fromkeys(("tape_read", "tape_search"), ("", "entries")),
+    **dict.fromkeys(("web_fetch", "webfetch"), ("fetch", "pages")),
 }
 """Tools that only read → what they do, and to what, of several in one line."""
 _SUBJECTS = ("command", "cmd", "path", "file_path", "paths", "pattern", "query", "ref", "url")

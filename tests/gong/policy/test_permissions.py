@@ -218,6 +218,26 @@ def test_rules_for_servers_and_domains():
     fetch = policy(allow=["WebFetch(domain:x.org)"])
     assert fetch.judge("web_fetch", {"url": "https://docs.x.org/a"}).decision == A
     assert fetch.judge("web_fetch", {"url": "https://x.org.evil.com/"}).decision == K
+    assert fetch.judge("WebFetch", {"url": "https://X.ORG.:443/"}).decision == A
+    assert fetch.judge("web_fetch", {"url": "https://x.org@evil.com/"}).decision == K
+
+
+@pytest.mark.parametrize(
+    ("rule", "url"),
+    [
+        ("WebFetch(domain:x.org)", "https://X.Org./a"),
+        ("WebFetch(domain:X.org.)", "https://docs.x.org/a"),
+        ("WebFetch(domain:bücher.example)", "https://xn--bcher-kva.example/"),
+        ("WebFetch(domain:xn--bcher-kva.example)", "https://BÜCHER.example/"),
+        ("WebFetch(domain:127.0.0.1)", "http://0x7f.1/"),
+        ("WebFetch(domain:2130706433)", "http://127.0.0.1/"),
+        ("WebFetch", "https://any.example/"),
+    ],
+)
+def test_a_denied_domain_is_denied_in_every_spelling(rule, url):
+    """M195: a rule is about the host that is connected to."""
+    denied = policy("dont_ask", deny=[rule])
+    assert denied.judge("web_fetch", {"url": url}).decision == D
 
 
 def test_further_folders_are_roots():

@@ -1,0 +1,1 @@
+"""Pages of the web: which addresses may be asked, one page fetched, and its text."""
