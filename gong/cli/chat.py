@@ -18,6 +18,7 @@ from tape.text import SHORT
 
 from ..errors import GongError, OperationCancelled
 from ..project import has_project_parts
+from ..signals import INTERRUPTED_EXIT
 from .chat_options import MAX_COMMAND_SECONDS, ChatOptions, Continuation
 from .options import (
     add_permission_options,
@@ -387,6 +388,10 @@ async def _run_terminal(
                 )
                 before = _name_session(host) or past
             if end.opens is None:
+                from ..context.remote_state import finish_pushes  # the session is over
+
+                is_killed = end.exit_code == INTERRUPTED_EXIT
+                finish_pushes(host.library.store, print_warning, waits=is_killed)
                 return end.exit_code
             chosen, is_choice = end.opens, True
             lines = [chosen.line] if chosen.line else []
@@ -474,4 +479,8 @@ async def _run_prompt(
             host.session.ask_nobody()
         if schema is not None:
             host.session.require_object(schema)
-        return await answer_prompt(host, prompt, options.output, out=out, warn=print_warning)
+        code = await answer_prompt(host, prompt, options.output, out=out, warn=print_warning)
+    from ..context.remote_state import finish_pushes  # the session is over
+
+    finish_pushes(host.library.store, print_warning, waits=True)
+    return code

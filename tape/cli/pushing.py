@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 from pathlib import Path
-from threading import Event
+from threading import Event, Thread
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
@@ -15,6 +16,7 @@ from ..clock import read_clock
 from ..errors import Busy, RemoteUnavailable, UsageError
 from ..folders import locate_repository
 from ..index.library import list_tapes, read_stamps
+from ..remote.behind import note_failure
 from ..remote.pull import pull_tapes
 from ..remote.push import Pusher, add_origins, select_changed
 from ..remote.registry import (
@@ -44,10 +46,11 @@ from .terminal import print_lines, print_warning, show_progress
 from .timeparse import TIME_FORMS, parse_moment
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from ..index.library import Library
     from ..index.reader import TapeRow
+    from ..remote.cursor import Cursor
     from ..remote.push import PushOutcome
     from ..unite.stores import TapeOutcome
     from .group import GlobalOptions
@@ -57,6 +60,8 @@ _MAX_NAMED = 5
 """How many entries with secrets are named of one tape."""
 _INTERVAL, _MAX_INTERVAL = 2.0, 60.0
 """Seconds between two looks for what is new, and the most while the remote does not answer."""
+_FLUSH_SECONDS = 4.5
+"""How long the last push of a watch may take."""
 _UNASKED = Confirmation(yes=True, dry_run=False, as_json=False)
 
 
@@ -124,8 +129,12 @@ def push(
     how = Confirmation(yes, dry_run, as_json)
     if watch and (dry_run or as_json):
         raise UsageError("--watch goes with neither --dry-run nor --json")
+    if not watch:
+        return _push_once(options, name, choice, how)
+    stop = Event()
+    _set_at(stop, signal.SIGTERM)
     code = _push_once(options, name, choice, how)
-    return code if code == REFUSED_CODE or not watch else _push_until_stopped(options, name, choice)
+    return code if code == REFUSED_CODE else _push_until_stopped(options, name, choice, stop)
 
 
 def _push_once(
@@ -137,6 +146,22 @@ def _push_once(
     is_quiet: bool = False,
 ) -> int:
     """Push what is new and print what was done; with `is_quiet` nothing where nothing is new."""
+    try:
+        return _push_new(options, name, choice, how, is_quiet=is_quiet)
+    except RemoteUnavailable as error:
+        home = Path(find_store_home(options.store))
+        note_failure(home, read_registry(home).choose(name), str(error))
+        raise
+
+
+def _push_new(
+    options: GlobalOptions,
+    name: str | None,
+    choice: _Choice,
+    how: Confirmation,
+    *,
+    is_quiet: bool,
+) -> int:
     with open_named_remote(options, name) as opened:
         stamps = read_stamps(*opened.library)
         chosen = _choose_tapes(options, opened.library, choice, stamps)
@@ -147,7 +172,9 @@ def _push_once(
         asks = how.dry_run or (changed and is_first)
         if asks and not how.confirm_plan(_describe_push(opened, changed)):
             return how.report_refusal()
+        waiting = opened.cursor.read_waiting()
         outcomes = _push_tapes(opened, changed, stamps, raw=choice.raw or opened.known.raw)
+        _end_waiting(opened.cursor, waiting, chosen, outcomes)
         if any(outcome.chunks for outcome in outcomes):
             update_catalogue(opened.remote)
     pushed = [outcome for outcome in outcomes if outcome.chunks or outcome.error or outcome.secrets]
@@ -158,11 +185,41 @@ def _push_once(
     return 1 if any(outcome.error or outcome.secrets for outcome in outcomes) else 0
 
 
-def _push_until_stopped(options: GlobalOptions, name: str | None, choice: _Choice) -> int:
+def _end_waiting(
+    cursor: Cursor,
+    waiting: dict[str, float],
+    chosen: Collection[str],
+    outcomes: Sequence[PushOutcome],
+) -> None:
+    """Record which of the tapes that wait are at the remote now, and why others are not."""
+    complaints = {
+        outcome.tape: outcome.error or "it holds secrets"
+        for outcome in outcomes
+        if outcome.error or outcome.secrets
+    }
+    for tape, last in waiting.items():
+        if tape in complaints:
+            cursor.save_complaint(tape, complaints[tape])
+        elif tape in chosen:
+            cursor.end_waiting(tape, last)
+
+
+def _set_at(stop: Event, number: signal.Signals) -> None:
+    """Set an event at a signal; the process ends soon after it in any case."""
+
+    def end(*_: object) -> None:
+        if not stop.is_set():
+            stop.set()
+            Thread(target=_end_late_process, daemon=True).start()
+
+    signal.signal(number, end)
+
+
+def _push_until_stopped(
+    options: GlobalOptions, name: str | None, choice: _Choice, stop: Event
+) -> int:
     """Push what is new again and again, until SIGTERM or Ctrl+C, and then once more."""
-    stop = Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+    _set_at(stop, signal.SIGINT)
     print_lines(["watching; Ctrl+C ends it"])
     pause, complaint = _INTERVAL, ""
     while True:
@@ -179,6 +236,14 @@ def _push_until_stopped(options: GlobalOptions, name: str | None, choice: _Choic
             code, pause = error.exit_code, min(2 * pause, _MAX_INTERVAL)
         if is_last:
             return code
+
+
+def _end_late_process() -> None:
+    """End the process where the last push takes too long: the next one completes it."""
+    time.sleep(_FLUSH_SECONDS)
+    print_warning("the remote does not answer: the next push brings what is left")
+    sys.stdout.flush()
+    os._exit(RemoteUnavailable.exit_code)
 
 
 def _choose_tapes(

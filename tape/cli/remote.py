@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from ..clock import format_timestamp, render_time
 from ..errors import Damaged, UsageError
 from ..index.library import Library, read_stamps
+from ..remote.behind import read_remote_behind
 from ..remote.cursor import REMOTES_NAME, Cursor
 from ..remote.merging import find_mergeable, merge_chunks
 from ..remote.pull import find_new_chunks
@@ -26,6 +28,7 @@ from ..remote.registry import (
     find_cache,
     find_catalogue,
     open_named,
+    probe_remote,
     read_registry,
     write_registry,
 )
@@ -41,6 +44,7 @@ from .user_service import build_launchd_agent, build_systemd_unit
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ..remote.behind import BehindState
     from ..remote.remote import Remote
     from .group import GlobalOptions
 
@@ -62,10 +66,11 @@ _WAIT = 600.0
 @as_json
 @click.pass_context
 def remote(ctx: click.Context, as_json: bool) -> int:
-    """List the remotes of this store: name, default, mode, address.
+    """List the remotes of this store: name, default, mode, address, and which is behind.
 
-    A remote holds the bytes of tapes on another machine. --json prints an array of {name, url,
-    default, raw, mode}.
+    A remote holds the bytes of tapes on another machine. It is behind while tapes that were written
+    here wait for a push of their own. --json prints an array of {name, url, default, raw, mode,
+    behind, complaint}: how many tapes wait, and why the last push failed.
     """
     if ctx.invoked_subcommand is None:
         return _list_remotes(ctx.obj, is_json=as_json)
@@ -81,8 +86,10 @@ def list_(options: GlobalOptions, as_json: bool) -> int:
 
 
 def _list_remotes(options: GlobalOptions, *, is_json: bool) -> int:
-    registry = read_registry(Path(find_store_home(options.store)))
+    home = Path(find_store_home(options.store))
+    registry = read_registry(home)
     default = registry.find_default()
+    states = {name: read_remote_behind(home, name) for name in registry.remotes}
     if is_json:
         print_json(
             [
@@ -92,6 +99,8 @@ def _list_remotes(options: GlobalOptions, *, is_json: bool) -> int:
                     "default": name == default,
                     "raw": known.raw,
                     "mode": known.mode,
+                    "behind": states[name].tapes,
+                    "complaint": states[name].complaint or None,
                 }
                 for name, known in sorted(registry.remotes.items())
             ]
@@ -102,9 +111,18 @@ def _list_remotes(options: GlobalOptions, *, is_json: bool) -> int:
         for name, known in sorted(registry.remotes.items())
     ]
     print_lines(format_table(rows))
+    for name in sorted(registry.remotes):
+        if states[name].tapes:
+            print_warning(_describe_behind(states[name]))
     if not rows:
         print_warning("this store has no remote; `tape remote add NAME URL` adds one")
     return 0
+
+
+def _describe_behind(state: BehindState) -> str:
+    since = render_time(format_timestamp(round(state.since * 1_000_000)))
+    why = f": {state.complaint}" if state.complaint else ""
+    return f"{state.describe()} since {since}{why}"
 
 
 @remote.command(
@@ -174,23 +192,44 @@ def default(options: GlobalOptions, name: str) -> int:
 
 @remote.command()
 @click.argument("name", required=False)
+@click.option("--probe", is_flag=True, help="Try whether it creates an object only once.")
 @as_json
 @click.pass_obj
-def status(options: GlobalOptions, name: str | None, as_json: bool) -> int:
-    """Show how far this store and a remote are apart: tapes to push, tapes to pull.
+def status(options: GlobalOptions, name: str | None, probe: bool, as_json: bool) -> int:
+    """Show how far this store and a remote are apart: tapes to push, tapes to pull, the last push.
 
-    --json prints {name, url, push, pull}: how many tapes have something new here, and there.
+    --probe tries again whether it creates an object once. --json prints {name, url, push, pull,
+    pushed, behind, complaint}: how many tapes have something new here, and there, when something
+    was pushed last, how many tapes wait for a push of their own, and why the last one failed.
     """
     with open_named_remote(options, name) as (library, chosen, known, there, cursor):
         push = len(select_changed(read_stamps(*library), cursor))
         pull = len(find_new_chunks(there, cursor).wanted)
+        pushed = cursor.read_log_number("time")
+        state = read_remote_behind(library.store.path, chosen)
+        if probe:
+            probe_remote(there)
+    last = format_timestamp(pushed) if pushed else None
     if as_json:
-        print_json({"name": chosen, "url": known.url, "push": push, "pull": pull})
+        print_json(
+            {
+                "name": chosen,
+                "url": known.url,
+                "push": push,
+                "pull": pull,
+                "pushed": last,
+                "behind": state.tapes,
+                "complaint": state.complaint or None,
+            }
+        )
         return 0
     print_lines(
         [
             f"{chosen}: {known.url}",
             f"  {format_count(push, 'tape')} to push, {format_count(pull, 'tape')} to pull",
+            f"  last push: {render_time(last) if last else 'none from here'}",
+            *([f"  {_describe_behind(state)}"] if state.tapes else ()),
+            *(["  it creates an object only once"] if probe else ()),
         ]
     )
     return 0

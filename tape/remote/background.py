@@ -11,6 +11,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from .behind import note_waiting
 from .cursor import is_at_remote
 from .observer import WriteObserver
 
@@ -56,6 +57,7 @@ class BackgroundPusher(WriteObserver):
             self._process.poll()  # it is no zombie then
         if not is_at_remote(self._store.path, self._name, tape):
             return
+        note_waiting(self._store.path, self._name, tape)
         words = ["push", tape, "--to", self._name, "--known"]
         self._process = subprocess.Popen(  # noqa: S603 (this program)
             [sys.executable, "-m", "tape", "--store", str(self._store.path.absolute()), *words],
@@ -65,3 +67,12 @@ class BackgroundPusher(WriteObserver):
             cwd="/",
             start_new_session=True,
         )
+
+    def finish(self, seconds: float) -> bool:
+        """Wait for the push that was started last, but no longer than this; say if it ended."""
+        if self._process is not None:
+            try:
+                self._process.wait(seconds)
+            except subprocess.TimeoutExpired:
+                return False
+        return True

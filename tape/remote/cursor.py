@@ -32,6 +32,10 @@ CREATE TABLE IF NOT EXISTS tapes (
 CREATE TABLE IF NOT EXISTS erasures (tape TEXT PRIMARY KEY) STRICT;
 CREATE TABLE IF NOT EXISTS gone (tape TEXT PRIMARY KEY) STRICT;
 CREATE TABLE IF NOT EXISTS growing (tape TEXT PRIMARY KEY, since REAL NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS waiting (
+    tape TEXT PRIMARY KEY, since REAL NOT NULL, last REAL NOT NULL,
+    complaint TEXT NOT NULL DEFAULT ''
+) STRICT;
 CREATE TABLE IF NOT EXISTS log (name TEXT PRIMARY KEY, number INTEGER NOT NULL) STRICT;
 """
 _GROWING_SECONDS = 24 * 3600
@@ -61,7 +65,7 @@ class Cursor:
         with Folder.open(store) as home, home.make(REMOTES_NAME) as folder:
             lock = Lock.take_in(folder, remote, wait=wait)
         try:
-            return cls(_open_database(store / REMOTES_NAME / f"{remote}.db"), lock)
+            return cls(_open_database(locate_cursor(store, remote)), lock)
         except BaseException:
             lock.close()
             raise
@@ -106,6 +110,18 @@ class Cursor:
             self._db.execute("SELECT tape, wanted FROM tapes WHERE wanted > seq").fetchall()
         )
 
+    def read_waiting(self) -> dict[str, float]:
+        """Return the tapes that wait for a push (`behind`), and when each was written last."""
+        return dict(self._db.execute("SELECT tape, last FROM waiting").fetchall())
+
+    def end_waiting(self, tape: str, last: float) -> None:
+        """Record that a tape was pushed, as it was written until then."""
+        self._db.execute("DELETE FROM waiting WHERE tape = ? AND last <= ?", (tape, last))
+
+    def save_complaint(self, tape: str, complaint: str) -> None:
+        """Record why a tape that waits was not pushed."""
+        self._db.execute("UPDATE waiting SET complaint = ? WHERE tape = ?", (complaint, tape))
+
     def request_erasure(self, tape: str) -> None:
         """Record that redacted data of a tape has to be erased at the remote."""
         self._db.execute("INSERT OR IGNORE INTO erasures (tape) VALUES (?)", (tape,))
@@ -143,7 +159,10 @@ class Cursor:
         self._db.execute("DELETE FROM tapes WHERE tape = ?", (tape,))
 
     def read_log_number(self, name: str) -> int:
-        """Return a number of the push log: `read` up to there, or `end`, the newest known; 0."""
+        """Return a number of the push log: `read` up to there, or `end`, the newest known; 0.
+
+        `time` is when a line was written from here last, in µs since 1970.
+        """
         row = self._db.execute("SELECT number FROM log WHERE name = ?", (name,)).fetchone()
         return row[0] if row else 0
 
@@ -178,9 +197,14 @@ class Cursor:
         self.close()
 
 
+def locate_cursor(store: Path, remote: str) -> Path:
+    """Return the path of the file of a cursor."""
+    return store / REMOTES_NAME / f"{remote}.db"
+
+
 def is_at_remote(store: Path, remote: str, tape: str) -> bool:
     """Return whether chunks of a tape are at a remote, as far as its cursor knows."""
-    path = store / REMOTES_NAME / f"{remote}.db"
+    path = locate_cursor(store, remote)
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
             query = "SELECT 1 FROM tapes WHERE tape = ? AND seq > 0"

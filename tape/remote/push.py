@@ -296,6 +296,7 @@ class Pusher:
             for tape, known in self._unlogged.items():
                 self._cursor.save_tape(tape, known, self._stamps.get(tape))
             self._cursor.save_log_number("end", number)
+            self._cursor.save_log_number("time", self._store.clock())
             if number == read + 1:  # nobody else pushed: the next pull need not read our own line
                 self._cursor.save_log_number("read", number)
         self._unlogged.clear()

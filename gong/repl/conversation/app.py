@@ -47,6 +47,7 @@ from ...agent.events import (
     ToolExecutionEnd,
     Warn,
 )
+from ...context.remote_state import RemoteWatch
 from ...errors import GongError
 from ..commands import mcp, skill
 from ..commands.command import CommandReply, format_model_name
@@ -168,6 +169,7 @@ class _Conversation:
         self.terminal.run_before_keys(self._note_key)
         self.used = SessionUsage()
         self.cost = SessionCost(self.session, host.library.store.open)
+        self.remote = RemoteWatch(host.library.store)
         self.measuring: asyncio.Task[None] | None = None
         """Reads what the session has cost."""
         self.asked: ModelQuestion | None = None
@@ -646,6 +648,7 @@ class _Conversation:
             state += render_activity(self.run.seconds, self.screen.doing, self.screen.turn)
         elif not state:
             state.append("ready")
+        state += filter(None, [self.remote.describe()])
         facts = StatusFacts(
             self.session.permission,
             format_model(self.session, format_model_name(self.host), ":"),

@@ -60,10 +60,14 @@ def test_a_clone_is_the_store_and_follows_it(tape, talk, team, tmp_path):
 def test_status_counts_both_directions(tape, talk, team, tmp_path):
     there = ["--store", tmp_path / "there"]
     tape("clone", team, *there)
-    status = {"name": "team", "url": team.as_uri()}
-    assert tape("remote", "status", "--json").json == {**status, "push": 1, "pull": 0}
+    status = {"name": "team", "url": team.as_uri(), "behind": 0, "complaint": None}
+    assert tape("remote", "status", "--json").json == {
+        **status, "push": 1, "pull": 0, "pushed": None
+    }  # fmt: skip
     tape("push", "--all", "--yes")
-    assert tape("remote", "status", "--json").json == {**status, "push": 0, "pull": 0}
+    ran = tape("remote", "status", "--probe", "--json").json
+    assert ran.pop("pushed") > "2026"
+    assert ran == {**status, "push": 0, "pull": 0}
     assert tape("remote", "status", "--json", *there).json["pull"] == 1
 
 
