@@ -12,7 +12,7 @@ from tape.model.entries import Mode
 
 from ..config import check_names, check_value
 from ..errors import ConfigurationError
-from ..policy.approval import ConsultingPolicy, ModalPolicy, find_mode
+from ..policy.approval import ConsultingPolicy, ModalPolicy, SandboxedPolicy, find_mode
 from ..policy.modes import parse_mode
 from ..sdk.objects import check_object_schema
 from ..tools.builtin import change_tools
@@ -139,6 +139,8 @@ class SessionControls:
         """
         old = self.setup.env
         self._change_setup(env=env)
+        if isinstance(self.setup.policy, SandboxedPolicy):
+            self.setup.policy.sandbox = getattr(env, "sandbox", None)
         return old
 
     def require_object(self, schema: JsonSchema | None) -> None:

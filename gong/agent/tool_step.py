@@ -19,6 +19,7 @@ on the tape, and what a stop (Ctrl+C) during its group leaves:
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from contextlib import suppress
 from functools import partial
 from itertools import groupby
@@ -32,6 +33,7 @@ from tape.model.entries import NO_JSON, Text, ToolResult, ToolStart, join_texts
 
 from ..checkpoints.file_recorder import describe_environment
 from ..context.tape_search import TapeRecall
+from ..policy.approval import SandboxedPolicy
 from ..policy.decision import decide_call
 from ..tools import tool
 from ..tools.output_storage import TapeStorage
@@ -270,6 +272,8 @@ class _RunningCall:
         """Run the call and set its result; its output goes to the front ends as it arrives."""
         context = self.context
         self.result = await context.setup.tools.run(prepared, self._build_tool_context())
+        if self.result.refused:
+            self.result = await self._run_outside(prepared, self.result)
         if self.is_edited:
             arguments = bytes(prepared.call.args).decode()
             note = Text(f"[The user changed the arguments of this call before it ran: {arguments}]")
@@ -277,6 +281,30 @@ class _RunningCall:
         duration_ms = context.measure_elapsed_ms(self.begun or context.setup.clock())
         hooks = context.setup.hooks
         self.result = await hooks.change_result(prepared, self.result, duration_ms)
+
+    async def _run_outside(
+        self, prepared: PreparedCall, failed: tool.ToolOutcome
+    ) -> tool.ToolOutcome:
+        """Return the result of a command outside of the sandbox, if a person allows it now."""
+        context, setup = self.context, self.context.setup
+        outside = getattr(setup.env, "outside", None)
+        if outside is None or not isinstance(setup.policy, SandboxedPolicy):
+            return failed
+        asked_at = setup.clock()
+        approval = await setup.policy.ask_outside(prepared, failed.refused)
+        if self.begun is not None:
+            self.begun += setup.clock() - asked_at
+        if approval is None:
+            return failed
+        context.recorder.append(approval)
+        if approval.decision != "allow":
+            note = Text(f"[Not run outside of the sandbox: {approval.reason}]")
+            return replace(failed, content=(*failed.content, note))
+        tool_context = dataclasses.replace(self._build_tool_context(), env=outside)
+        result = await setup.tools.run(prepared, tool_context)
+        refused = ", ".join(failed.refused)
+        note = Text(f"[The sandbox refused {refused}; the user let it run again outside of it.]")
+        return replace(result, content=(note, *result.content))
 
     def _build_tool_context(self) -> ToolContext:
         context, recorder = self.context, self.context.recorder

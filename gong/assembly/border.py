@@ -86,7 +86,7 @@ def open_border(
             raise
         warn(f"{error}: commands run without one, and calls are asked about as without one")
         return None
-    if not sandbox.covers_all:
+    if sandbox.kind == "landlock":
         warn(
             "the sandbox is Landlock, which is weaker: it refuses writing outside of the folders"
             " and TCP, but hides no file and keeps git's hooks from nobody; calls are asked about"

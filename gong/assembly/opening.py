@@ -274,6 +274,7 @@ async def _assemble_session(
         front.warn(remark)
     policy = build_policy(settings.permissions, folder, environ)
     policy.own_folders += (str(front.library.store.path),)
+    policy.sandbox = sandbox
     config_file, root = locate_config_file(environ), str(locate_project(folder))
     policy.save = partial(save_answered_rule, config_file, root)
     retries = settings.max_retries

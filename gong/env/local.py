@@ -190,7 +190,7 @@ class LocalEnvironment:
     def resolve(self, path: str, *, exact: bool = False) -> str:
         """Return the absolute path a model means by `path`; see the protocol."""
         place = resolve_path(path, self._folder, self._environ.get("HOME"), exact=exact)
-        return place if self.sandbox is None else self.sandbox.find_inside(place)
+        return place if self.sandbox is None else self.sandbox.border.find_inside(place)
 
     async def real_path(self, path: str) -> str:
         """Return where `path` leads through all links."""

@@ -21,6 +21,7 @@ from .ruling import Ruling
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from ..env.sandbox.binds import Border
     from .rules import PermissionRule, RuleSet
 
     FindRule = Callable[[Sequence[PermissionRule]], PermissionRule | None]
@@ -37,6 +38,10 @@ class AccessRules:
     granted: tuple[PermissionRule, ...] = ()
     """Which of them a person allowed for this session."""
     locale: Locale = "en"
+    border: Border | None = None
+    """What files gong and its commands may change in a sandbox; None where there is none."""
+    relaxes: bool = False
+    """Whether calls that only ask may run because that border covers what they do."""
 
     def decide(
         self, find: FindRule, why: str, by_mode: Callable[[], Ruling], *, changes: bool
@@ -83,6 +88,11 @@ class AccessRules:
     def find_open_rule(self, tool: str) -> PermissionRule | None:
         """Return the rule that allows every call of a tool, None if there is none."""
         return next((rule for rule in self.allow if rule.tool == tool and rule.is_open), None)
+
+    def build_border_refusal(self, path: str) -> Ruling:
+        """Return what is said of a file that the sandbox does not let gong change."""
+        text = format_refusal("sandbox", self.locale, why=path)
+        return Ruling("deny", f"the sandbox refused writing {path}", by="sandbox", text=text)
 
     @property
     def has_person(self) -> bool:

@@ -18,12 +18,14 @@ from typing import (
 from tape.model.entries import NO_JSON
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from msgspec import Raw
 
     from tape.model.entries import Approval
 
+    from ..env.sandbox.sandbox import Sandbox
+    from ..tools.tool import PreparedCall
     from .modes import PermissionMode
     from .ruling import Ruling
 
@@ -89,6 +91,17 @@ class ModalPolicy(Protocol):
     """Asks a person; None in a run without one."""
     timeout: float | None
     """Seconds to wait for an answer; None waits for ever."""
+
+
+@runtime_checkable
+class SandboxedPolicy(Protocol):
+    """A policy that asks less, because a sandbox covers what calls do; and may ask to leave it."""
+
+    sandbox: Sandbox | None
+
+    async def ask_outside(self, prepared: PreparedCall, refused: Sequence[str]) -> Approval | None:
+        """Ask whether a call runs again outside of the sandbox; None where nobody is asked."""
+        ...
 
 
 def find_mode(policy: object) -> str:

@@ -29,7 +29,7 @@ from tape.files.calls import parse_named_call
 
 from ..web.addresses import InvalidAddress, parse_address
 from .files.named_paths import list_meant_paths
-from .files.real_paths import has_wildcard, match_files
+from .files.real_paths import find_real_path, has_wildcard, match_files
 from .files.searched_files import find_searched_files
 from .modes import PermissionMode
 from .rules import (
@@ -99,8 +99,17 @@ class CallJudge:
                 for one in list_call_paths(name, family, arguments)
                 for place in list_meant_paths(one, start, home)
             ]
+            border = self.access.border
+            if border is not None:  # /tmp inside is another folder, whose links lead elsewhere
+                named = [border.find_inside(path) for path in named]
             paths = [*dict.fromkeys(named)] or [start]
             parts = [files.judge(family, one) for one in paths]
+            if family == "edit" and border is not None:
+                parts += [
+                    self.access.build_border_refusal(path)
+                    for path in paths
+                    if not border.may_write(find_real_path(path))
+                ]
             if name.lower().startswith("read"):  # it may know wildcards
                 wild = (each for one in paths if has_wildcard(one) for each in match_files(one))
                 parts += files.judge_unnamed("", wild)

@@ -25,7 +25,7 @@ from .rules import (
     is_action_covered,
     is_line_covered,
 )
-from .ruling import Ruling, choose_strictest
+from .ruling import COVERED, Ruling, choose_strictest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -148,7 +148,8 @@ class CommandJudge:
         rule = self.access.find_open_rule("bash")
         if rule is not None:
             return self.access.build_allowance(rule)
-        return self.access.decide_unnamed(why, lambda: Ruling("ask", why, can_have_rule=False))
+        ruling = COVERED if self.access.relaxes else Ruling("ask", why, can_have_rule=False)
+        return self.access.decide_unnamed(why, lambda: ruling)
 
     def _judge_danger(self, judged: CommandAnalysis) -> Ruling | None:
         """Return what the floor says: nothing, a refusal, or a question that no rule answers."""
@@ -235,8 +236,9 @@ class CommandJudge:
             if rule is not None:
                 return self.access.build_allowance(rule)
             if action.hidden:
-                return self.access.decide_unnamed(why, lambda: Ruling("ask", why))
-            parts = [self.files.judge("edit", path) for path in action.paths]
+                ruling = COVERED if self._is_inside_border(action) else Ruling("ask", why)
+                return self.access.decide_unnamed(why, lambda: ruling)
+            parts = [self._judge_written(path) for path in action.paths]
             return choose_strictest(parts)
         rule = is_action_covered(self.access.allow, action)
         if rule is not None:
@@ -246,12 +248,32 @@ class CommandJudge:
             accepts = self.access.mode is PermissionMode.ACCEPT_EDITS
             if accepts and self.files.is_plain_change(action):
                 return Ruling("allow")
+            if self._is_inside_border(action):
+                return COVERED
             if action.removes:
                 return Ruling("ask", why, can_have_rule=False)
             rule = build_action_rule(action)
             return Ruling("ask", why, offered=(rule,) if rule else ())
 
         return self.access.decide_unnamed(why, ask)
+
+    def _judge_written(self, path: str) -> Ruling:
+        """Judge a file that a redirection writes: in a sandbox its border decides where."""
+        ruling = self.files.judge("edit", path)
+        asks = ruling.decision == "ask" and ruling.by == "mode"
+        return COVERED if asks and self.files.is_inside_border((path,)) else ruling
+
+    def _is_inside_border(self, action: CommandFinding) -> bool:
+        """Whether a sandbox covers what a part of a command does.
+
+        It does not cover reading, nor what names a file that is sensitive or that others obey.
+        """
+        if not self.access.relaxes or action.reads:
+            return False
+        words = (*action.words, *action.shown, *action.edits, *action.paths)
+        named = (word for text in words for word in (text, text.strip("'\"")))
+        inner = all(self._is_inside_border(each) for each in action.inner)
+        return inner and self.files.is_inside_border(named)
 
 
 def _list_configured_uses(judged: CommandAnalysis) -> Iterator[CommandFinding]:

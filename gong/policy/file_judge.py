@@ -20,7 +20,7 @@ from .files.searched_files import list_copied_files
 from .modes import PermissionMode
 from .refusals import format_danger
 from .rules import build_path_rule, is_path_covered
-from .ruling import READING, Ruling
+from .ruling import COVERED, READING, Ruling
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -101,7 +101,17 @@ class FileJudge:
             return READING
         accepts = self.access.mode is PermissionMode.ACCEPT_EDITS
         is_free = accepts and all(map(self._is_plain_edit, both))
-        return Ruling("allow") if is_free else Ruling("ask", what, offered=(rule,))
+        ruling = Ruling("allow") if is_free else Ruling("ask", what, offered=(rule,))
+        return COVERED if self.is_inside_border(both) else ruling
+
+    def is_inside_border(self, paths: Iterable[str]) -> bool:
+        """Whether a sandbox covers a change of files, so that nobody need be asked about it.
+
+        It covers no file that is sensitive, or that other programs obey.
+        """
+        if not self.access.relaxes:
+            return False
+        return not any(is_guarded(Argument(path), self.places) for path in paths)
 
     def judge_unnamed(self, call: str, paths: Iterable[str]) -> list[Ruling]:
         """Judge files that a call reads but does not name: sensitive ones, and those of rules."""

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from ..config import PermissionSettings
+    from ..env.sandbox.sandbox import Sandbox
     from ..git_programs import GitProgram
     from ..tools.tool import PreparedCall, ToolOutcome
     from .call_judge import CallJudge
@@ -112,6 +113,8 @@ class PermissionPolicy:
     """Returns the programs that the repository names for git and that the user did not trust."""
     list_changed: ListChanged = lambda _top, _words: None
     """Tells which files of a repository a diff of git shows."""
+    sandbox: Sandbox | None = None
+    """The sandbox that gong and its commands are in."""
     granted: list[PermissionRule] = field(default_factory=list)
     """Rules that a person allowed for this session."""
     run_rules: RuleSet = NO_RULES
@@ -209,6 +212,29 @@ class PermissionPolicy:
             rule = self._keep_grant(answer, ruling)
             return Verdict(True, approval=Approval(call_id, "allow", "user", rule))
 
+    async def ask_outside(self, prepared: PreparedCall, refused: Sequence[str]) -> Approval | None:
+        """Ask whether a command that failed at the border of a sandbox runs again, outside of it.
+
+        Nobody is asked in a run without a person, and in modes that ask nothing.
+        """
+        modes = {PermissionMode.DEFAULT, PermissionMode.ACCEPT_EDITS}
+        if self.ask is None or self.mode not in modes:
+            return None
+        what = ", ".join(refused)
+        why = f"the sandbox refused {what}: run it again outside of the sandbox?"
+        call_id, reason = prepared.call.id, f"outside of the sandbox, which refused {what}"
+        ruling = Ruling("ask", why, by="sandbox", can_have_rule=False, reasons=(why,))
+        request = ApprovalRequest(call_id, prepared.tool.name, prepared.values, ruling)
+        async with self._asking:
+            try:
+                async with asyncio.timeout(self.timeout):
+                    answer = await self.ask(request)
+            except TimeoutError:
+                return Approval(call_id, "deny", "timeout", reason=reason)
+        if answer.decision in {"no", "edit"}:
+            return Approval(call_id, "deny", "user", reason=answer.reason or reason)
+        return Approval(call_id, "allow", "user", reason=reason)
+
     async def _preview_call(
         self, prepared: PreparedCall, name: str, arguments: Mapping[str, Any]
     ) -> ToolOutcome | None:
@@ -285,7 +311,12 @@ class PermissionPolicy:
         run = self.run_rules
         allow = (*self.rules.allow, *granted, *run.allow)
         rules = replace(self.rules, deny=(*self.rules.deny, *run.deny)) if run.deny else self.rules
-        access = AccessRules(self.mode, rules, allow, granted, self.locale)
+        sandbox = self.sandbox
+        access = AccessRules(
+            *(self.mode, rules, allow, granted, self.locale),
+            border=None if sandbox is None else sandbox.border,
+            relaxes=sandbox is not None and sandbox.covers_all,
+        )
         places = self.places
         files = FileJudge(access, places, self.own_folders)
         line = CommandJudge(

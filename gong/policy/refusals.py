@@ -42,6 +42,11 @@ _TEXTS: dict[str, dict[Locale, str]] = {
         "Continue without it, or say which rule would allow it.",
         "zh": "未运行: 此操作需要许可, 但无人可询问 ({why})。请继续其他工作, 或说明需要哪条规则。",
     },
+    "sandbox": {
+        "en": "Not changed: the sandbox refused writing {why}. Only the session's folders may be "
+        "written, and not what other programs obey in them.",
+        "zh": "未更改: 沙箱拒绝写入 {why}。只能写入会话的文件夹, 但会被其他程序执行的文件除外。",
+    },
     "timeout": {
         "en": "Not run: it needs a permission, and nobody answered in {why}.",
         "zh": "未运行: 此操作需要许可, 但在 {why} 内无人回答。",
@@ -67,7 +72,7 @@ def format_danger(dangers: Iterable[str], locale: Locale = "en") -> str:
 
 
 def format_refusal(kind: str, locale: Locale = "en", *, why: str = "", rule: str = "") -> str:
-    """Return the refusal of a kind: rule, plan, locked, headless or timeout."""
+    """Return the refusal of a kind: rule, plan, locked, headless, sandbox, timeout."""
     return _TEXTS[kind][locale].format(why=why, rule=rule)
 
 

@@ -21,7 +21,7 @@ class Ruling(NamedTuple):
     rule: str | None = None
     """The rule that decided."""
     by: str = "mode"
-    """What decided: mode, rule, session, danger, own or hook; reading where reading is free."""
+    """What decided: mode, rule, session, danger, own, sandbox, hook; reading where it is free."""
     offered: tuple[str, ...] = ()
     """Rules that would allow this very call, and nothing that they do not show; for an answer."""
     text: str = ""
@@ -36,6 +36,10 @@ class Ruling(NamedTuple):
 
 READING = Ruling("allow", by="reading")
 """What only reads where reading is free, or changes nothing but the session."""
+
+
+COVERED = Ruling("allow", by="sandbox")
+"""What the border of a sandbox covers, so that nobody is asked."""
 
 
 def choose_strictest(parts: Sequence[Ruling]) -> Ruling:

@@ -285,6 +285,7 @@ async def open_child(
             policy=ChildPolicy(
                 *(lambda: parent.setup.policy, plan.agent, elsewhere, kind.mode),
                 is_confined=bool(order.folder and not order.place),
+                sandbox=getattr(env, "sandbox", None),
             ),
             choose_namer=lambda *_: None,
             config=config,

@@ -22,8 +22,11 @@ from ..policy.modes import PermissionMode, parse_mode
 from ..policy.permissions import PermissionPolicy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
+    from tape.model.entries import Approval
+
+    from ..env.sandbox.sandbox import Sandbox
     from ..policy.approval import ApprovalAnswer, ApprovalRequest, Asker, Consultant
     from ..policy.decision import Policy, Verdict
     from ..tools.tool import PreparedCall
@@ -40,11 +43,14 @@ class ChildPolicy:
         mode: PermissionMode | None = None,
         *,
         is_confined: bool = False,
+        sandbox: Sandbox | None = None,
     ) -> None:
         """Take the parent's policy of now; `cwd` is a folder other than the parent's.
 
-        With `is_confined` only what is in its folder is inside.
+        With `is_confined` only what is in its folder is inside. `sandbox` is that of its
+        environment.
         """
+        self.sandbox = sandbox
         self._find_policy, self._agent = find_policy, agent
         self._cwd, self._mode, self._is_confined = cwd, mode, is_confined
         self.consult: Consultant | None = None
@@ -67,6 +73,13 @@ class ChildPolicy:
         """Decide about a call."""
         return await self.resolve()(prepared)
 
+    async def ask_outside(self, prepared: PreparedCall, refused: Sequence[str]) -> Approval | None:
+        """Ask where the parent asks whether a call may leave the sandbox."""
+        policy = self.resolve()
+        if not isinstance(policy, PermissionPolicy):
+            return None
+        return await policy.ask_outside(prepared, refused)
+
     def resolve(self) -> Policy:
         """Return the policy that decides now."""
         parent = self._find_policy()
@@ -81,6 +94,7 @@ class ChildPolicy:
             folders=() if self._is_confined else parent.folders,
             is_confined=self._is_confined or parent.is_confined,
             mode=self.mode,
+            sandbox=self.sandbox,
             ask=None if ask is None else _NamedAsker(ask, self._agent),
             consult=self.consult or parent.consult,
         )

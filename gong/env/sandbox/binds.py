@@ -1,4 +1,4 @@
-"""The arguments of bubblewrap for one border: which folders a program sees, and how; pure.
+"""The arguments of bubblewrap for one border: which folders a program sees, and how.
 
 Mounts are made from the root down, so that one below another wins:
 
@@ -48,6 +48,19 @@ class Border:
     """The folder for temporary files: inside it is /tmp, too."""
     is_root: bool = False
     """Whether the programs' user is root, who may write some settings of the kernel."""
+
+    has_own_tmp: bool = False
+    """Whether the folder for temporary files is /tmp inside."""
+
+    def find_inside(self, path: str) -> str:
+        """Return where a file really is that programs inside know by a path: their /tmp is own."""
+        if not self.has_own_tmp or not is_inside_folder(path, "/tmp"):  # noqa: S108 (a name)
+            return path
+        places = (self.temporary, *self.roots, *self.fixed, *self.visible)
+        if any(is_inside_folder(path, place) for place in places):
+            return path
+        own = f"{self.temporary}{path.removeprefix('/tmp')}"  # noqa: S108 (a name)
+        return own if os.path.lexists(own) or not os.path.lexists(path) else path
 
     def may_write(self, path: str) -> bool:
         """Return whether a file at a real path may be changed."""

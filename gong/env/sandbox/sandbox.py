@@ -120,8 +120,12 @@ class Sandbox:
 
     @property
     def covers_all(self) -> bool:
-        """Whether calls need not be asked about because of it; Landlock leaves too much open."""
-        return self.kind != "landlock"
+        """Whether calls that only ask may run because of it.
+
+        Landlock leaves too much open, and so do sockets: that of Docker gives the whole machine.
+        """
+        is_open = self.kind == "landlock" or self.request.unix_sockets
+        return self.request.writes and not is_open
 
     @property
     def temporary_directory(self) -> str:
@@ -202,17 +206,6 @@ class Sandbox:
         if not self.border.may_write(os.path.realpath(npm)):
             variables["npm_config_cache"] = f"{temporary}/cache/npm"
         return variables
-
-    def find_inside(self, path: str) -> str:
-        """Return where a file really is that programs inside know by a path: their /tmp is own."""
-        if self.kind != "bubblewrap" or not is_inside_folder(path, "/tmp"):  # noqa: S108 (a name)
-            return path
-        border = self.border
-        places = (border.temporary, *border.roots, *border.fixed)
-        if any(is_inside_folder(path, place) for place in places):
-            return path
-        own = f"{border.temporary}{path.removeprefix('/tmp')}"  # noqa: S108 (a name)
-        return own if os.path.lexists(own) or not os.path.lexists(path) else path
 
     def find_refusals(self, output: bytes, exit_code: int) -> tuple[str, ...]:
         """Return what the border refused a program, as far as its output tells."""
@@ -344,6 +337,7 @@ def open_sandbox(request: SandboxRequest) -> Sandbox:
             findings.append(finding)
             if not finding.works:
                 continue
+            border = replace(border, has_own_tmp=finding.kind == "bubblewrap")
             sandbox = _build_sandbox(finding, request, border, protection, place)
             words, variables = sandbox.wrap(["/bin/sh", "-c", ":"], {"PATH": os.defpath})
             failure = _find_failure(words, variables)

@@ -1,0 +1,140 @@
+"""Sessions whose commands run in a sandbox: what the model reads, and what a person is asked."""
+
+import json
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+
+import gong
+from gong.agent import events
+from gong.config import SandboxSettings, Settings
+from gong.errors import ConfigurationError
+from tape.model.entries import Approval, ToolResult, join_texts
+from tests.gong.agent.conftest import call
+from tests.gong.env.sandbox.world import needs_bubblewrap
+
+pytestmark = [needs_bubblewrap]
+
+
+@pytest.fixture
+def base():
+    """Return a folder that is not below one of which a sandbox has its own."""
+    folder = tempfile.mkdtemp(prefix="gong-test-", dir="/var/tmp")
+    yield Path(folder)
+    shutil.rmtree(folder)
+
+
+class Played:
+    """What came of a scripted session in a sandbox."""
+
+    def __init__(self, base, *calls, **settings):
+        self.folder, self.outside = base / "home/project", base / "outside"
+        self.folder.mkdir(parents=True)
+        self.outside.mkdir()
+        self.script = base / "script.json"
+        steps = [{"tool_calls": [each]} for each in calls]
+        self.script.write_text(json.dumps([*steps, {"text": "done"}]))
+        self.environ = {"HOME": str(base / "home"), "PATH": os.environ["PATH"]}
+        self.store = base / "tapes"
+        border = SandboxSettings(**{"mode": "workspace-write", **settings})
+        self.settings = Settings(sandbox=border)
+        self.questions, self.results, self.approvals = [], [], []
+
+    async def run(self, *answers, asks=True, mode="default"):
+        """Play it; questions get these answers, one after the other."""
+        waiting = list(answers)
+        async with gong.open_session(
+            self.folder,
+            store=self.store,
+            environ=self.environ,
+            settings=self.settings,
+            model=f"scripted/{self.script}",
+        ) as session:
+            session.use_permission(mode)
+            if asks:
+                session.ask_person()
+            async for event in session.submit("go"):
+                if isinstance(event, events.ApprovalRequested):
+                    self.questions.append(event.why)
+                    session.answer_approval(event.call_id, waiting.pop(0))
+            path = [entry.data for entry in session.recorder.path]
+        self.results = [join_texts(one.content) for one in path if isinstance(one, ToolResult)]
+        self.approvals = [(one.decision, one.by) for one in path if isinstance(one, Approval)]
+        return self
+
+
+async def test_a_refused_command_runs_outside_once_a_person_allows_it(base):
+    """M179: one question names what was refused; nothing is tried again in silence."""
+    played = Played(base, call("bash", command=f"echo inside; echo x > {base}/outside/a"))
+    await played.run("once")
+    what = f"writing {played.outside}/a"
+    assert played.questions == [f"the sandbox refused {what}: run it again outside of the sandbox?"]
+    assert (played.outside / "a").read_text() == "x\n"
+    note = f"[The sandbox refused {what}; the user let it run again outside of it.]"
+    assert played.results == [f"{note}inside\n"]
+    assert played.approvals == [("allow", "sandbox"), ("allow", "user")]
+
+
+async def test_a_refusal_of_the_person_leaves_the_command_inside(base):
+    played = Played(base, call("bash", command=f"echo x > {base}/outside/a"))
+    await played.run("no")
+    assert not (played.outside / "a").exists()
+    assert "Read-only file system" in played.results[0]
+    assert f"[The sandbox refused writing {played.outside}/a.]" in played.results[0]
+
+
+@pytest.mark.parametrize("mode", ["default", "bypass", "dont_ask"])
+async def test_nothing_leaves_the_sandbox_without_a_person(base, mode):
+    """M179: a run without a person never leaves."""
+    played = Played(base, call("bash", command=f"echo x > {base}/outside/a"))
+    await played.run(asks=mode != "default", mode=mode)
+    assert (played.questions, (played.outside / "a").exists()) == ([], False)
+    assert f"[The sandbox refused writing {played.outside}/a.]" in played.results[0]
+
+
+async def test_files_of_tools_and_of_commands_are_the_same(base):
+    """M220: gong's own tools obey the border, and find what commands leave in /tmp."""
+    played = Played(
+        base,
+        call("bash", command="echo from-a-command > /tmp/gong-note; seq 1 30000; exit 0"),
+        call("read", path="/tmp/gong-note"),
+        call("write", path="/tmp/gong-other", content="from-a-tool"),
+        call("bash", command="cat /tmp/gong-other; ln -s ~/secret /tmp/gong-link"),
+        call("read", path="/tmp/gong-link"),
+        call("write", path=str(base / "outside/a"), content="x"),
+        call("write", path="src/a.py", content="x"),
+        call("bash", command="cat src/a.py; mkdir .vscode"),
+    )
+    (base / "home/secret").write_text("SECRET")
+    await played.run(asks=False)
+    assert played.results[1] == "from-a-command\n"
+    assert played.results[3].startswith("from-a-tool")
+    assert "SECRET" not in played.results[4]
+    assert "the sandbox refused writing" in played.results[5]
+    assert not (played.outside / "a").exists()
+    assert played.results[7].startswith("x\n\n[New: ")
+    assert not os.access("/tmp/gong-note", os.F_OK)
+    assert (played.folder / "src/a.py").read_text() == "x"
+
+
+async def test_commands_in_the_background_are_inside(base):
+    command = f"echo x > {base}/outside/a; echo end"
+    played = Played(
+        base,
+        call("bash", command=command, run_in_background=True),
+        call("bash_output", shell_id="bg_1", wait=30),
+    )
+    await played.run(asks=False)
+    assert f"[The sandbox refused writing {played.outside}/a.]" not in played.results[0]
+    assert "Read-only file system" in played.results[1]
+    assert not (played.outside / "a").exists()
+
+
+async def test_a_session_stops_where_its_folder_cannot_be_in_a_sandbox(base):
+    played = Played(base)
+    played.folder = base / "home"
+    with pytest.raises(ConfigurationError, match="holds your home folder"):
+        await played.run()
