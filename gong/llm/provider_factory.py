@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from tape.formats.wire import decode_json, encode_json
 
 from ..errors import AuthenticationError, ConfigurationError, InvalidRequest
-from .addresses import fill_places, find_endpoint, is_loopback
+from .addresses import fill_places, find_endpoint, find_place, is_loopback
 from .cloud_logins import describe_login
 from .keys import FixedKey
 from .models import NO_KEY
@@ -133,14 +133,16 @@ def prepare_setup(preset: Preset, environ: Mapping[str, str], find_key: FindKey)
     if login is not None:
         preset = replace(preset, auth="bearer")
     elif preset.auth == "aws" and not isinstance(key, str):
-        preset = replace(preset, region=fill_places(preset, "{region}", environ))
+        fill_places(preset, "{region}", environ)  # a signature needs it
+    places = {name: find_place(preset, name, environ) for name in preset.variables}
     variables = preset.header_variables.items()
     values = {header: environ.get(name, "").strip() for header, name in variables}
     set_ = {header: value for header, value in values.items() if value}
     query = {name: fill_places(preset, text, environ) for name, text in preset.query.items()}
     path = fill_places(preset, preset.path, environ)
     headers = {**preset.headers, **set_}
-    return ProviderSetup(replace(preset, headers=headers, query=query, path=path), key, endpoint)
+    preset = replace(preset, headers=headers, query=query, path=path, **places)
+    return ProviderSetup(preset, key, endpoint)
 
 
 def encode_request_body(preset: Preset, request: Request) -> bytes:

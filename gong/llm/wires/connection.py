@@ -188,6 +188,7 @@ class Connection:
         Raises ModelError, made by `failures`, also for an answer whose status says that it is none.
         """
         await self._client.prepare()
+        failures = failures._replace(path=call.path)
         idle_timeout = IdleTimeout()
         try:
             response = await self._await_answer(idle_timeout, call, failures)

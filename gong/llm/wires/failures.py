@@ -48,6 +48,8 @@ from .json_values import WireObject, format_size_limit, read_object
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from ..models import Preset
+
 
 _UNAVAILABLE_STATUSES = frozenset({502, 503, 504, 529})
 """Those of a provider that does not serve now; it may well do so later."""
@@ -88,6 +90,7 @@ _STATUS_OF_CODE = {
 }
 """Words for an error → the HTTP status it would have had."""
 _STATUSES = range(400, 600)
+_NOT_FOUND = 404
 _NUMBER = re.compile(r"[0-9]{1,18}")
 """A code: Python refuses to read thousands of digits."""
 _MAX_CHARS = 200
@@ -203,6 +206,10 @@ class ProviderFailures(NamedTuple):
     """Says where the key is from: a variable, or what keeps it; None where that is not known."""
     model: str = ""
     """The model that is asked; empty where that is not known."""
+    preset: Preset | None = None
+    """Where the provider is, for what is likely to be wrong."""
+    path: str = ""
+    """The path of the call below the endpoint, with its query."""
 
     def __repr__(self) -> str:
         return f"Failures({self.provider!r})"
@@ -226,7 +233,10 @@ class ProviderFailures(NamedTuple):
         milliseconds = parse_retry_after(headers.get("retry-after-ms"))
         wait = parse_retry_after(headers.get("retry-after"))
         return self._build_error(
-            body_fields, status, wait if milliseconds is None else milliseconds / 1000
+            body_fields,
+            status,
+            wait if milliseconds is None else milliseconds / 1000,
+            _measure_clock(headers.get("date")),
         )
 
     def build_redirect_error(
@@ -304,12 +314,26 @@ class ProviderFailures(NamedTuple):
         """Return the error for a connection that broke in an answer."""
         return self.build_stream_error(f"broke off its answer: {error or type(error).__name__}")
 
-    def _advise(self, status: int | None, wait: float | None, kind: type[ModelError]) -> str:
+    def _advise(
+        self,
+        status: int | None,
+        wait: float | None,
+        words: str,
+        clock_gap: float | None,
+        kind: type[ModelError],
+    ) -> str:
         """Return what a person can do about an error; empty where its own words have to do."""
-        if status is None or kind in _FAULTS_OF_REQUESTS:
+        if status is None:
             return ""
         source = self.find_source() if self.find_source is not None else ""
-        target = f"{self.model} at {self.endpoint}" if self.model else self.endpoint
+        fix = self._find_fix(status, words, clock_gap, source, kind)
+        if kind in _FAULTS_OF_REQUESTS and not fix:
+            return ""
+        target = self._describe_target(status)
+        if fix and kind is AuthenticationError and source:
+            return f"; the key from {source} was refused for {target}: {fix}"
+        if fix and kind is not ServerError:
+            return f"; asked for {target}{f' with the key from {source}' if source else ''}: {fix}"
         if kind is AuthenticationError and source and self.key_name:
             unset = f" and unset {source}" if source.isupper() else ""
             return (
@@ -324,11 +348,56 @@ class ProviderFailures(NamedTuple):
             advice = f"; it is down or overloaded: try again {when}"
         elif kind is ServerError:
             advice = "; try again, or switch to another provider or model (-m, /model)"
+        advice = f"; {fix}" if fix else advice
         return f"{advice}; asked for {target}{f' with the key from {source}' if source else ''}"
 
-    def _build_error(self, fields: ErrorBody, status: int | None, wait: float | None) -> ModelError:
+    def _find_fix(
+        self,
+        status: int,
+        words: str,
+        clock_gap: float | None,
+        source: str,
+        kind: type[ModelError],
+    ) -> str:
+        """Return what is likely to be wrong; "" where a limit, or nothing that is known."""
+        preset = self.preset
+        if preset is None or kind in {RateLimited, QuotaExceeded, ContextLengthExceeded}:
+            return ""
+        from .likely_fixes import RefusedCall, find_fix  # reads a table
+
+        call = RefusedCall(
+            *(status, words, preset.name, preset.api, self.endpoint, self.model),
+            preset.get_deployment(self.model),
+            *(preset.region or preset.location, preset.project),
+            preset.query.get("api-version", ""),
+            *(source, clock_gap),
+        )
+        return find_fix(call)
+
+    def _describe_target(self, status: int) -> str:
+        """Return the model, and the address that was asked for it."""
+        preset, model = self.preset, self.model
+        # of a wrong address every part counts
+        path = self.path.partition("?")[0].lstrip("/") if status == _NOT_FOUND else ""
+        address = f"{self.endpoint}/{path}" if path else self.endpoint
+        if preset is not None and model:
+            deployment = preset.get_deployment(model)
+            notes = [f"deployment {deployment}"] if deployment != model else []
+            place = preset.region or preset.location
+            notes += [f"in {place}"] if place and place not in address else []
+            model += f" ({', '.join(notes)})" if notes else ""
+        return f"{model} at {address}" if model else address
+
+    def _build_error(
+        self,
+        fields: ErrorBody,
+        status: int | None,
+        wait: float | None,
+        clock_gap: float | None = None,
+    ) -> ModelError:
         wait = fields.wait if wait is None else wait
-        advise = partial(self._advise, status, wait)
+        words = f"{fields.message} {fields.code or ''}"
+        advise = partial(self._advise, status, wait, words, clock_gap)
         error = build_provider_error(
             *(self.provider, status, fields.message),
             code=fields.code,
@@ -347,6 +416,14 @@ class ProviderFailures(NamedTuple):
                 advice=advise(RateLimited),
             )
         return error
+
+
+def _measure_clock(date: str | None) -> float | None:
+    """Return how many seconds a host's clock is ahead of this machine's; None if not known."""
+    try:
+        return parsedate_to_datetime(date).timestamp() - time.time() if date else None
+    except ValueError:
+        return None
 
 
 def _decode_body(text: str) -> Any:

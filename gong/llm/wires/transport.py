@@ -144,7 +144,8 @@ class WireProvider:
         self._encoder, self._decoder = wire.encoder(preset), wire.decoder
         self._access = Access(preset, source)
         self._failures = ProviderFailures(
-            preset.name, "", endpoint, preset.key_name, self._access.describe_source
+            *(preset.name, "", endpoint, preset.key_name, self._access.describe_source),
+            preset=preset,
         )
         route = Route(preset, self._access, endpoint)
         self._connection = Connection(_create_client(route, wire.sdk), route)

@@ -230,8 +230,8 @@ def test_a_refused_key_is_reported_with_its_variable(gong, echo):
     env = {"AZURE_BASE_URL": address, "AZURE_OPENAI_API_KEY": "sk-other-secret-1234"}
     told = gong("chat", "-p", "x", "-m", "azure/m", code=6, **env)
     assert (
-        f"; the key from AZURE_OPENAI_API_KEY was refused for m at {address}: check it, or save "
-        "another with gong auth login azure and unset AZURE_OPENAI_API_KEY"
+        f"; the key from AZURE_OPENAI_API_KEY was refused for m at {address}: a key belongs to one "
+        f"resource: see whether {address} is its own"
     ) in told.stderr
     assert "secret" not in told.stderr
 

@@ -53,7 +53,7 @@ DOWN = "; it is down or overloaded: try again in 600 s"
     [
         (401, "", 6, REFUSED),
         (403, "", 6, ASKED),
-        (404, "", 3, ASKED),
+        (404, "", 3, ASKED.replace("}", "}/v1/messages")),
         (429, "600", 75, f"; wait 600 s, then try again{ASKED}"),
         (500, "600", 75, f"{SWITCH}{ASKED}"),
         (503, "600", 75, f"{DOWN}{ASKED}"),
