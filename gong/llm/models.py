@@ -171,6 +171,8 @@ class Preset(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The service in a signature."""
     transport: Literal["http", "sdk"] = "http"
     """What sends the calls: our own HTTP client, or the official SDK of the API above it."""
+    sdk_client: str = ""
+    """The class of the SDK that knows this cloud; it makes address and body by itself."""
     base_url_aliases: tuple[str, ...] = ()
     """Variables that override the address as well, where its own is not set."""
     base_urls: dict[str, str] = field(default_factory=dict)

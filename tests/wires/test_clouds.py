@@ -181,6 +181,42 @@ def requests_for(model):
     ]
 
 
+WITH_CLASS = {
+    name: case
+    for name, case in CASES.items()
+    if not name.startswith(("azure, resp", "databricks", "cloudflare")) and name != "azure"
+}
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("case", WITH_CLASS.values(), ids=WITH_CLASS)
+async def test_the_clouds_class_of_an_sdk_sends_the_same(case, monkeypatch):
+    """`transport = "sdk"`: the SDK makes address and body, and the key is ours."""
+    monkeypatch.setenv("OPENAI_ORG_ID", "another")
+    monkeypatch.setenv("ANTHROPIC_CUSTOM_HEADERS", "X-Other: another")
+    name, row, environ, _ = case
+    provider, _, model = name.partition("/")
+    seen, events = [], []
+    for transport in ("http", "sdk"):
+        async with WireServer() as server:
+            presets = load_presets({provider: {**fill(row, server.url), "transport": transport}})
+            preset = presets[provider].choose_variant(model)
+            assert preset.sdk_client
+            server.replies = [Reply(REPLIES[preset.api])]
+            async with Client.from_env(fill(environ, server.url), presets=presets) as client:
+                asked, _ = client.resolve(name)
+                for request in requests_for(model):
+                    told = client.stream(request, asked)
+                    events.append([event async for event in told])
+            seen.append(server.requests)
+    assert len(seen[0]) == len(seen[1]) == 40
+    for ours, theirs in zip(*seen, strict=True):
+        assert compared(ours) == compared(theirs)
+        assert "stainless" in str(theirs.headers)
+        assert "another" not in str(theirs.headers)
+    assert events[:40] == events[40:]
+
+
 async def call_sdk(client, api, body):
     """Make the call that has this body, as the SDK does."""
     create = {

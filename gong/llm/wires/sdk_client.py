@@ -3,6 +3,10 @@
 The SDK makes the request, with its own headers and way to the address; the HTTP client below it is
 ours, so limits, proxies and redirects are the same. Only what the SDKs document is used. The body
 goes through `post` as bytes, because the typed way walks the whole history each time.
+
+A cloud has a class of its own in the SDK (`sdk_client`): it is given what the company behind the
+model would be, and makes the cloud's address and body of that. The key is always ours to add, or
+ours to sign with.
 """
 
 from __future__ import annotations
@@ -13,11 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 import httpx2
 
+from tape.formats.wire import decode_json
+
 from .http_client import HttpClient, HttpError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from ..models import Preset
     from .http_client import EncodedRequest, HttpResponse, Route
 
 _OURS = "gong.response"
@@ -30,6 +37,30 @@ _PREFIX_OF_THE_SDK = "x-stainless-"
 """What an SDK sends by itself; other headers of a new client come from the environment."""
 _OF_THE_WIRE = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 """Headers that say how a body was sent, not what it is."""
+
+
+_KEY_HEADERS = frozenset({"authorization", "api-key", "x-api-key"})
+_PLAIN_CLIENTS = {"anthropic": "AsyncAnthropic", "openai": "AsyncOpenAI"}
+_STAND_IN = "unused"
+"""Given to an SDK as key: it is sent nowhere."""
+
+
+def _list_arguments(name: str, preset: Preset) -> dict[str, Any]:
+    """Return what a class of an SDK wants to be told of a cloud, and in place of a key."""
+    match name:
+        case "AsyncAnthropic":
+            return {"auth_token": _STAND_IN}
+        case "AsyncAnthropicVertex":
+            where = {"region": preset.location, "project_id": preset.project}
+            return {**where, "access_token": _STAND_IN}
+        case "AsyncAnthropicBedrockMantle":
+            return {"aws_region": preset.region, "skip_auth": True}
+        case "AsyncAzureOpenAI":
+            return {"api_key": _STAND_IN, "api_version": preset.query.get("api-version")}
+        case "AsyncBedrockOpenAI":
+            return {"api_key": _STAND_IN, "aws_region": preset.region}
+        case _:
+            return {"api_key": _STAND_IN}
 
 
 class SdkClient:
@@ -47,13 +78,17 @@ class SdkClient:
         if self._client is not None:
             return
         self._sdk = await asyncio.to_thread(import_module, self._package)
-        http = httpx2.AsyncClient(transport=_BelowSdk(self._http), trust_env=False)
+        preset = self._route.preset
+        # the key that the SDK is given stands for ours, which is added below it
+        left_out = _KEY_HEADERS - {name.lower() for name in preset.headers}
+        http = httpx2.AsyncClient(transport=_BelowSdk(self._http, left_out), trust_env=False)
         how = {"base_url": self._route.endpoint, "max_retries": 0, "http_client": http}
-        key = self._route.access.secret or "unused"
+        name = preset.sdk_client or _PLAIN_CLIENTS[self._package]
+        how |= {field: value or "none" for field, value in _list_arguments(name, preset).items()}
         if self._package == "anthropic":
-            self._client = self._sdk.AsyncAnthropic(auth_token=key, open_telemetry=False, **how)
+            self._client = getattr(self._sdk, name)(open_telemetry=False, **how)
         else:
-            self._client = self._sdk.AsyncOpenAI(api_key=key, **how)
+            self._client = getattr(self._sdk, name)(**how)
             # values that the SDK took from the environment may be another provider's
             self._client.organization = self._client.project = None
 
@@ -67,7 +102,11 @@ class SdkClient:
             response = await self._client.post(
                 call.path,
                 cast_to=httpx2.Response,
-                content=call.body,
+                **(
+                    {"body": decode_json(call.body)}
+                    if self._route.preset.sdk_client
+                    else {"content": call.body}
+                ),
                 options={"headers": {**omissions, **self._route.build_headers(call)}},
                 stream=True,
                 stream_cls=self._sdk.AsyncStream[object],
@@ -88,14 +127,16 @@ class SdkClient:
 
 
 class _BelowSdk(httpx2.AsyncBaseTransport):
-    """Sends what an SDK's client is given by our own."""
+    """Sends what an SDK's client is given by our own, without its key."""
 
-    def __init__(self, http: HttpClient) -> None:
+    def __init__(self, http: HttpClient, left_out: frozenset[str]) -> None:
         self._http = http
+        self._left_out = left_out | {"host", "content-length", "transfer-encoding"}
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        own = {"host", "content-length", "transfer-encoding"}
-        headers = {name: value for name, value in request.headers.items() if name not in own}
+        headers = {
+            name: value for name, value in request.headers.items() if name not in self._left_out
+        }
         reply = await self._http.post_body(str(request.url), headers, await request.aread())
         return httpx2.Response(
             reply.status,

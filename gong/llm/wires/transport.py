@@ -141,7 +141,8 @@ class WireProvider:
         self.api: str = preset.api
         self.native_objects = wire.native_objects and preset.quirks.json_schema
         self._preset, self._limits = preset, preset.timeouts
-        self._encoder, self._decoder = wire.encoder(preset), wire.decoder
+        self._shape = _choose_shape(preset)
+        self._encoder, self._decoder = wire.encoder(self._shape), wire.decoder
         self._access = Access(preset, source)
         self._failures = ProviderFailures(
             *(preset.name, "", endpoint, preset.key_name, self._access.describe_source),
@@ -178,7 +179,7 @@ class WireProvider:
             except msgspec.MsgspecError as error:
                 why = f"the request is not valid JSON: {error}"
                 raise InvalidRequest(why, provider=self.name) from error
-            path = build_call_path(self._preset, call.path, request.model)
+            path = build_call_path(self._shape, call.path, request.model)
             call = call._replace(path=path)
             beside.warnings = call.warnings
             async with self._connection.open_reply(call, failures) as reply:
@@ -266,6 +267,13 @@ def _decode_batch(
             yield event
         if decoder.finished:
             return
+
+
+def _choose_shape(preset: Preset) -> Preset:
+    """Return the preset by which calls are encoded: a cloud's class of an SDK does the rest."""
+    if preset.transport != "sdk" or not preset.sdk_client:
+        return preset
+    return replace(preset, path="", query={}, model_in_path=False)
 
 
 def _create_client(route: Route, sdk: str | None) -> EndpointClient:
