@@ -57,6 +57,7 @@ TOOL_NAMES = {
     **dict.fromkeys(("read", "read_file"), "Read"),
     **dict.fromkeys(("write", "write_file"), "Write"),
     **dict.fromkeys(("edit", "edit_file", "replace", "apply_patch"), "Edit"),
+    **dict.fromkeys(("notebook_edit", "NotebookEdit"), "NotebookEdit"),
     **dict.fromkeys(("grep", "grep_search", "search_file_content"), "Grep"),
     **dict.fromkeys(("find", "glob"), "Glob"),
     **dict.fromkeys(("ls", "list_dir", "list_directory"), "LS"),

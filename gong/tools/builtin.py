@@ -22,6 +22,7 @@ from .families.search_tools import build_searching_tools
 from .find import build_find_tool, build_ls_tool
 from .grep import build_grep_tool
 from .limits import FAMILY_LIMIT_NAMES, FAMILY_LIMITS, choose_family_limits
+from .notebook_edit import build_notebook_edit_tool
 from .read import build_read_tool
 from .registry import ToolRegistry, TruncationMiddleware
 from .skill import SKILL_TOOL
@@ -56,7 +57,7 @@ _OF_SESSIONS = (
 )
 SESSION_TOOLS = tuple(tool.name for tool in _OF_SESSIONS)
 """The tools that need a session: its tape, its commands in the background, its person."""
-OFFERED_TOOLS = ("web_fetch",)
+OFFERED_TOOLS = ("notebook_edit", "web_fetch")
 """The tools that are offered beside those of each profile, if the settings do not forbid it."""
 _SELF_CUTTING_TOOLS = frozenset({"read", "bash", "grep", "find", "ls", "web_fetch"})
 """Tools that cut their own text, where it is set to be cut."""
@@ -90,6 +91,7 @@ def build_registry(tuning: ToolSettings = DEFAULT_SETTINGS) -> ToolRegistry:
             *_OF_SESSIONS,
             *build_agent_tools(tuning=tuning),
             SKILL_TOOL,
+            *map(build_notebook_edit_tool, ("notebook_edit", "NotebookEdit")),
             *_build_web_tools(tuning),
         )
     )

@@ -7,7 +7,8 @@
     | openai    | read_file apply_patch write_file shell grep glob    | 10 s  | .codex/…  |
     | gemini    | as anthropic, and read_many_files, list_dir         | 10 s  | GEMINI.md |
 
-All are offered `web_fetch` beside these, which anthropic knows as WebFetch.
+All are offered `notebook_edit` and `web_fetch` beside these, which anthropic knows as NotebookEdit
+and WebFetch.
 
 Families are also offered the tools that start sub-agents: openai spawn_agent, send_input, wait and
 close_agent, the others Task and TaskOutput; default none, for small models pay for each tool.
@@ -79,7 +80,9 @@ PROFILES: Mapping[ProfileName, ProviderProfile] = {
     )
 }  # fmt: skip
 """Every profile by its name."""
-FAMILY_NAMES: Mapping[ProfileName, Mapping[str, str]] = {"anthropic": {"web_fetch": "WebFetch"}}
+FAMILY_NAMES: Mapping[ProfileName, Mapping[str, str]] = {
+    "anthropic": {"notebook_edit": "NotebookEdit", "web_fetch": "WebFetch"}
+}
 """What a family calls a tool that all are offered, where that is another name."""
 _PLAIN_NAMES = {name: plain for names in FAMILY_NAMES.values() for plain, name in names.items()}
 _ONLY_OFFERED = frozenset({"apply_patch"})

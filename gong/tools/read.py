@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from msgspec import Meta, Struct
 
-from tape.model.entries import Text
+from tape.model.entries import Image, Text
 
 from ..tool_settings import DEFAULT_SETTINGS, LINE_CAPS, OutputCaps, ToolSettings
 from .command import SpillFile
@@ -18,7 +18,6 @@ from .documents import (
     UnreadablePdf,
     extract_pdf_text,
     is_pdf,
-    render_notebook,
 )
 from .limits import (
     MAX_KEPT_BYTES,
@@ -28,6 +27,7 @@ from .limits import (
     format_limit,
     format_size,
 )
+from .notebooks import render_notebook
 from .output_storage import FullOutput, keep_full_file, keep_full_output
 from .paths import build_path_error, describe_os_error, locate_path, measure_oversize
 from .pictures import show_picture
@@ -38,10 +38,17 @@ from .truncation import keep_full_text, truncate_head
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from tape.model.entries import Block
+
     from ..env.pages import FilePage
+    from .notebooks import NotebookPicture
     from .tool import ToolContext
 
     ReadPage = Callable[..., Awaitable[FilePage | None]]
+
+
+_MAX_PICTURES = 8
+"""Pictures of a notebook in one result."""
 
 
 class ReadArguments(Struct, frozen=True):
@@ -77,12 +84,30 @@ async def run_read(
     if isinstance(page, ToolOutcome):
         return page
     result = _show_page(page, start, arguments.path, caps)
+    count = page.lines if result is None else result.details.output_lines
+    pictures = await show_page_pictures(page, start, count, arguments.path, context)
     if result is None:
-        return ToolOutcome.from_text(page.text)
+        return ToolOutcome((Text(page.text), *pictures))
+    outcome = ToolOutcome((Text(result.text), *pictures), result.details)
     if not result.details.truncated:
-        return ToolOutcome((Text(result.text),), result.details)
-    full = await keep_page(page, page.text, arguments.path, context)
-    return ToolOutcome((Text(result.text),), result.details).add_full(full)
+        return outcome
+    return outcome.add_full(await keep_page(page, page.text, arguments.path, context))
+
+
+async def show_page_pictures(
+    page: Page, start: int, count: int, path: str, context: ToolContext
+) -> list[Block]:
+    """Return the pictures that `count` lines of a notebook from the line `start` on name."""
+    from ..llm.picture_sources import detect_picture_type  # slow to load
+
+    named = [one for one in page.pictures if start <= one.line < start + count]
+    blocks: list[Block] = []
+    for picture in named[:_MAX_PICTURES]:
+        kind = detect_picture_type(picture.data)
+        if kind is not None:
+            outcome = await show_picture(path, picture.data, kind, context)
+            blocks += [block for block in outcome.content if isinstance(block, Image)]
+    return blocks
 
 
 async def load_page(
@@ -122,13 +147,16 @@ class Page(NamedTuple):
     """Bytes of that page."""
     start: int = 0
     """Number of its first line, from 0."""
+    pictures: tuple[NotebookPicture, ...] = ()
+    """Those of the whole file."""
 
 
 def _select_page(content: FileContent, start: int, limit: int | None) -> Page:
     lines = split_lines(content.text)
     page = lines[start:] if limit is None else lines[start : start + limit]
     first = len(encode_text(page[0].removesuffix("\n"))) if page else 0
-    return Page("".join(page), len(page), len(lines), first, content.encoding)
+    pictures = content.pictures
+    return Page("".join(page), len(page), len(lines), first, content.encoding, pictures=pictures)
 
 
 async def _load_large_page(
@@ -214,6 +242,8 @@ class FileContent(NamedTuple):
     text: str
     encoding: str
     """utf-8, utf-16, or pdf."""
+    pictures: tuple[NotebookPicture, ...] = ()
+    """The pictures that a notebook's outputs have."""
 
 
 async def read_content(path: str, context: ToolContext) -> FileContent | ToolOutcome:
@@ -244,7 +274,7 @@ async def _decode_content(data: bytes, path: str, place: str) -> FileContent | T
         except UnreadablePdf as error:
             return ToolOutcome.error(str(error))
     if place.endswith(".ipynb") and (cells := render_notebook(data)) is not None:
-        return FileContent(cells, "utf-8")
+        return FileContent(cells.text, "utf-8", cells.pictures)
     file = decode_text_file(data)
     if file is None:
         return _refuse_binary(path, len(data))

@@ -153,7 +153,7 @@ ToolArguments = Mapping[str, object]
 
 _PATH = (
     "path", "file_path", "filePath", "absolute_path", "absolutePath", "target_file",
-    "filename", "file_name", "file",
+    "filename", "file_name", "file", "notebook_path",
 )  # fmt: skip
 _CONTENT = ("content", "contents", "file_text", "text", "new_content", "code_edit")
 _OLD = ("old_string", "oldText", "old_text", "old_str", "oldString", "search", "old")
@@ -240,6 +240,13 @@ def _parse_edit(arguments: ToolArguments) -> Iterator[FileCall]:
         yield FileCall("edit", path, work)
 
 
+def _parse_notebook_edit(arguments: ToolArguments) -> Iterator[FileCall]:
+    """Yield the notebook: what becomes of its bytes no argument says."""
+    path = _find_text_argument(arguments, _PATH)
+    if path:
+        yield FileCall("edit", path, FileEdit(()))
+
+
 def _parse_replacements(arguments: ToolArguments) -> Iterator[TextReplacement]:
     """Yield the replacements of a call: the one in its own arguments and those in a list."""
     old, new = _find_text_argument(arguments, _OLD), _find_text_argument(arguments, _NEW)
@@ -296,7 +303,13 @@ _COMMANDS: dict[str, _ToolParser] = {
     "insert": _parse_insert,
 }
 _NAMES: tuple[tuple[_ToolParser, tuple[str, ...]], ...] = (
-    (_parse_read, ("read", "read_file", "readfile", "view", "view_file", "open_file", "cat_file")),
+    (
+        _parse_read,
+        (
+            "read", "read_file", "readfile", "view", "view_file", "open_file", "cat_file",
+            "notebook_read", "notebookread",
+        ),
+    ),
     (
         _parse_write,
         (
@@ -312,6 +325,7 @@ _NAMES: tuple[tuple[_ToolParser, tuple[str, ...]], ...] = (
         ),
     ),
     (_parse_insert, ("insert", "insert_text")),
+    (_parse_notebook_edit, ("notebookedit", "notebook_edit", "notebook_edit_cell")),
     (_parse_patch_call, ("apply_patch", "applypatch", "patch")),
     (_parse_shell, ("bash", "shell", "exec_command", "local_shell", "run_shell_command")),
     (_parse_command, ("str_replace_based_edit_tool", "str_replace_editor", "text_editor")),

@@ -134,7 +134,7 @@ def test_the_window_is_shown_by_who_uses_it(place):
     talk(place, 2)
     text = place.run("gong", "context").stdout
     assert text.startswith("offline/rules\nsystem prompt")
-    assert "16 tools" in text
+    assert "18 tools" in text
     assert "remember that the staging port" in text
     assert text.rstrip().endswith("tokens")
 

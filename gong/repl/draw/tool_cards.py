@@ -64,7 +64,18 @@ _READINGS = {
     **dict.fromkeys(("web_fetch", "webfetch"), ("fetch", "pages")),
 }
 """Tools that only read → what they do, and to what, of several in one line."""
-_SUBJECTS = ("command", "cmd", "path", "file_path", "paths", "pattern", "query", "ref", "url")
+_SUBJECTS = (
+    "command",
+    "cmd",
+    "path",
+    "file_path",
+    "paths",
+    "notebook_path",
+    "pattern",
+    "query",
+    "ref",
+    "url",
+)
 """Arguments that name what a call works on, the first that is there."""
 _COMMANDS = {"bash", "shell"}
 _PATCHES = {"apply_patch", "patch"}

@@ -25,6 +25,7 @@ from ..read import (
     keep_page,
     load_page,
     read_content,
+    show_page_pictures,
     split_lines,
 )
 from ..tool import AgentTool, ToolOutcome
@@ -64,8 +65,9 @@ async def _run_read_file(
     page = split_lines(content.text)
     text = _number_page(page, start, content.total)
     limited = limit_text(text, limits)
+    pictures = await show_page_pictures(content, start, len(page), arguments.file_path, context)
     if len(page) == content.total and limited == text:
-        return ToolOutcome.from_text(text)
+        return ToolOutcome((Text(text), *pictures))
     details = ReadDetails(
         path=arguments.file_path,
         line_count=content.total,
@@ -77,10 +79,10 @@ async def _run_read_file(
         total_lines=len(page),
         output_lines=len(_NUMBERED.findall(limited)),
     )
+    outcome = ToolOutcome((Text(limited), *pictures), details)
     if limited == text:
-        return ToolOutcome((Text(limited),), details)
-    full = await keep_page(content, text, arguments.file_path, context)
-    return ToolOutcome((Text(limited),), details).add_full(full)
+        return outcome
+    return outcome.add_full(await keep_page(content, text, arguments.file_path, context))
 
 
 def _number_page(page: Sequence[str], start: int, line_count: int) -> str:

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from gong.tools.documents import OUTPUT_CHARS, render_notebook
+from gong.tools.notebooks import OUTPUT_CHARS, render_notebook
 from tape.model.entries import join_texts
 
 
@@ -11,7 +11,7 @@ def code(*outputs, source="x"):
 
 
 def shown(*cells):
-    return render_notebook(json.dumps({"cells": cells, "nbformat": 4}).encode())
+    return render_notebook(json.dumps({"cells": cells, "nbformat": 4}).encode()).text
 
 
 async def test_a_notebook_is_read_as_its_cells(use, folder):
@@ -53,7 +53,7 @@ def test_an_output_that_says_nothing_is_left_out():
 def test_the_third_version_is_read_too():
     cell = {"cell_type": "code", "input": "a", "outputs": [{"text": "b"}]}
     old = {"nbformat": 3, "worksheets": [{"cells": [cell]}]}
-    assert render_notebook(json.dumps(old).encode()) == "# [1] code\na\n# [1] output\nb\n"
+    assert render_notebook(json.dumps(old).encode()).text == "# [1] code\na\n# [1] output\nb\n"
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,12 @@ def call(name: str, **args) -> ToolCall:
 ONE = FileEdit((TextReplacement("a", "b"),))
 EVERY = FileEdit((TextReplacement("a", "b", every=True),))
 CALLS = [
+    (call("NotebookRead", notebook_path="f"), [FileCall("read", "f", FileRead())]),
+    (
+        call("NotebookEdit", notebook_path="f", new_source="x"),
+        [FileCall("edit", "f", FileEdit(()))],
+    ),
+    (call("notebook_edit", new_source="x"), []),
     (call("read", path="f"), [FileCall("read", "f", FileRead())]),
     (call("read", path="f", offset=1), [FileCall("read", "f", FileRead())]),
     (call("Read", file_path="f", offset=5), [FileCall("read", "f", FileRead(whole=False))]),
