@@ -74,7 +74,7 @@ async def open_session(
         settings = replace_fields(settings, store=os.fspath(store))
     if truncation is not None:
         settings = replace_fields(settings, truncation=truncation)
-    with open_store(locate_store(settings, environ)) as library:
+    with open_store(locate_store(settings, environ), person=settings.person) as library:
         front = FrontEnd(library, settings, environ, where, program, model, hooks=hooks)
         recorder = None
         if ref is not None:

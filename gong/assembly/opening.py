@@ -219,8 +219,9 @@ async def open_session(
     """
     try:
         if recorder is not None and (other := recorder.writer.instead_of) is not None:
+            holder = recorder.writer.holder
             front.warn(
-                f"branch {other} is being written by another program: "
+                f"branch {other} is being written by {holder or 'another program'}: "
                 f"this session continues on its own branch, {recorder.branch}"
             )
         if recorder is not None and (file := recorder.writer.torn) is not None:

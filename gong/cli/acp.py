@@ -41,7 +41,7 @@ def acp(*, store: str | None, model: str | None) -> None:
     except ImportError as error:
         raise ConfigurationError("gong acp needs `pip install 'gong[acp]'`") from error
     settings = load_settings(store=store)
-    with open_store(config.locate_store(settings, os.environ)) as library:
+    with open_store(config.locate_store(settings, os.environ), person=settings.person) as library:
         agent = AcpAgent(__version__, partial(list_offered_models, model, os.environ))
         agent.hub = SessionHub(
             library,

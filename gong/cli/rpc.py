@@ -48,7 +48,7 @@ def rpc(*, store: str | None, model: str | None, answer_timeout: float, schema: 
         print_json(build_json_schema())
         return
     settings = load_settings(store=store)
-    with open_store(config.locate_store(settings, os.environ)) as library:
+    with open_store(config.locate_store(settings, os.environ), person=settings.person) as library:
         writer = LineWriter()
         hub = SessionHub(
             library,

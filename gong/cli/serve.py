@@ -59,7 +59,7 @@ def serve(
             " here: add --allow-remote if that is meant"
         )
     settings = load_settings(store=store)
-    with open_store(config.locate_store(settings, os.environ)) as library:
+    with open_store(config.locate_store(settings, os.environ), person=settings.person) as library:
         asyncio.run(_serve_library(library, store, model, (host, port), answer_timeout))
 
 

@@ -293,7 +293,7 @@ def _run_in_store(
     store: str | None, options: WorkflowOptions, work: Callable[[FrontEnd], Any]
 ) -> int:
     settings = load_settings(store=store)
-    with open_store(config.locate_store(settings, os.environ)) as library:
+    with open_store(config.locate_store(settings, os.environ), person=settings.person) as library:
         front = build_front(
             library,
             settings,
@@ -365,7 +365,7 @@ def _describe_workflow(workflow: Workflow) -> ListedWorkflow:
 
 def _load_all(store: str | None) -> Iterator[Workflow]:
     settings = load_settings(store=store)
-    with open_store(config.locate_store(settings, os.environ)) as library:
+    with open_store(config.locate_store(settings, os.environ), person=settings.person) as library:
         front = _build_reading_front(library, settings)
         for identity in list_workflow_ids(library):
             with suppress(Exception):  # a damaged one costs only itself
@@ -381,7 +381,7 @@ def _build_reading_front(library: Any, settings: Any) -> FrontEnd:
 
 def _load_one(store: str | None, ref: str) -> Workflow:
     settings = load_settings(store=store)
-    with open_store(config.locate_store(settings, os.environ)) as library:
+    with open_store(config.locate_store(settings, os.environ), person=settings.person) as library:
         return load_workflow(_build_reading_front(library, settings), ref)
 
 
@@ -503,7 +503,7 @@ def fork(ref: str, task: str, *, store: str | None) -> int:
     No file is changed: check out the commit that it is to begin at first.
     """
     settings = load_settings(store=store)
-    with open_store(config.locate_store(settings, os.environ)) as library:
+    with open_store(config.locate_store(settings, os.environ), person=settings.person) as library:
         forked = fork_workflow(_build_reading_front(library, settings), ref, task)
     print_lines([forked])
     return 0

@@ -46,7 +46,7 @@ async def serve_workflows(
     async def run_step(step: QueuedStep, stopped: asyncio.Event) -> RemoteEnd:
         options = msgspec.convert(step.options, WorkflowOptions)
         settings = config.load_settings(environ, {"store": store}, step.folder)
-        with open_store(config.locate_store(settings, environ)) as library:
+        with open_store(config.locate_store(settings, environ), person=settings.person) as library:
             front = build_front(
                 library, settings, environ, step.folder, "gong/worker", options, lambda _: None
             )

@@ -322,10 +322,12 @@ def _print_pushed(outcomes: Sequence[PushOutcome], name: str, changed: int) -> N
     done = [outcome for outcome in outcomes if outcome.chunks]
     for outcome in outcomes:
         short = outcome.tape[:SHORT]
-        print_lines(
-            f"{short}: {end.branch} moved at {name} too: what was written here is {end.other}"
-            for end in outcome.kept
-        )
+        holders = dict(outcome.holders)
+        for end in outcome.kept:
+            why = f"{end.branch} moved at {name} too"
+            if end.branch in holders:
+                why = f"{holders[end.branch]} works on {end.branch}"
+            print_lines([f"{short}: {why}: what was written here is {end.other}"])
         if outcome.error:
             print_warning(f"{short}: {outcome.error}")
         if outcome.secrets:

@@ -91,9 +91,10 @@ def append(options: GlobalOptions, ref: str, durability: str, wait: bool, as_jso
         durability_level = cast("Durability", durability)
         with place.tape.writer(place.branch, wait=wait, durability=durability_level) as writer:
             if writer.instead_of is not None:
-                print_warning(
-                    f"{writer.instead_of} is busy, so entries go to a new branch {writer.branch}"
-                )
+                why = f"{writer.instead_of} is busy"
+                if writer.holder is not None:
+                    why = f"{writer.holder} works on {writer.instead_of}"
+                print_warning(f"{why}, so entries go to a new branch {writer.branch}")
             answer = IdPrinter(as_json=as_json)
             try:
                 record_batches(writer, sys.stdin.buffer, answer)

@@ -152,6 +152,10 @@ class Index:
         with suppress(OSError):
             drop_index(self._home)
 
+    def find_holder(self, _tape: WritableTape, _branch: str, /) -> str | None:
+        """Return None: an index knows of nobody elsewhere."""
+        return None
+
     def on_barrier(self, tape: WritableTape, changes: Changes) -> None:
         """Index the tape's new entries, at most once a second: readers do so too meanwhile."""
         now = self._store.clock()

@@ -36,9 +36,11 @@ CREATE TABLE IF NOT EXISTS waiting (
     tape TEXT PRIMARY KEY, since REAL NOT NULL, last REAL NOT NULL,
     complaint TEXT NOT NULL DEFAULT ''
 ) STRICT;
+CREATE TABLE IF NOT EXISTS shared (tape TEXT PRIMARY KEY) STRICT;
 CREATE TABLE IF NOT EXISTS log (name TEXT PRIMARY KEY, number INTEGER NOT NULL) STRICT;
 """
-_GROWING_SECONDS = 24 * 3600
+GROWING_SECONDS = 24 * 3600
+"""How long a tape is taken for growing of which nothing more was heard."""
 _H = 16  # characters of the hash of a line of the journal
 
 
@@ -142,6 +144,10 @@ class Cursor:
         """Return the tapes that were taken from the remote."""
         return {tape for (tape,) in self._db.execute("SELECT tape FROM gone")}
 
+    def save_shared(self, tape: str) -> None:
+        """Record that another copy of the store pushed a tape as well."""
+        self._db.execute("INSERT OR IGNORE INTO shared (tape) VALUES (?)", (tape,))
+
     def save_growing(self, tape: str, *, grows: bool, now: float) -> None:
         """Record whether a writer publishes a tape as it writes; `now` is in seconds since 1970."""
         if grows:
@@ -152,7 +158,7 @@ class Cursor:
     def list_growing(self, now: float) -> list[str]:
         """Return the tapes that grow, but for those of which nothing was heard for a day."""
         query = "SELECT tape FROM growing WHERE since > ? ORDER BY tape"
-        return [tape for (tape,) in self._db.execute(query, (now - _GROWING_SECONDS,))]
+        return [tape for (tape,) in self._db.execute(query, (now - GROWING_SECONDS,))]
 
     def forget(self, tape: str) -> None:
         """Delete what is known of a tape."""
@@ -202,12 +208,17 @@ def locate_cursor(store: Path, remote: str) -> Path:
     return store / REMOTES_NAME / f"{remote}.db"
 
 
-def is_at_remote(store: Path, remote: str, tape: str) -> bool:
-    """Return whether chunks of a tape are at a remote, as far as its cursor knows."""
+def is_at_remote(store: Path, remote: str, tape: str, *, is_shared: bool = False) -> bool:
+    """Return whether chunks of a tape are at a remote, as far as its cursor knows.
+
+    With `is_shared` whether another copy of the store pushed some of them.
+    """
     path = locate_cursor(store, remote)
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
             query = "SELECT 1 FROM tapes WHERE tape = ? AND seq > 0"
+            if is_shared:
+                query = "SELECT 1 FROM shared WHERE tape = ?"
             return database.execute(query, (tape,)).fetchone() is not None
     except sqlite3.Error:
         return False

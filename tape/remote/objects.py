@@ -8,7 +8,7 @@
 | `log/<n:012>` | what one push brought: chunks of which tapes |
 | `gone/<entry, blob or tape>/<id>` | what was redacted or removed |
 | `hold/<tape>/<n:04>` | whether a tape may be taken away: see `holds` |
-| `lease/<tape>/<branch>/<epoch:08>` | who moves a branch |
+| `lease/<tape>/<branch>/<epoch:08>` | who works on a branch: see `leases` |
 
 A chunk is one zstd frame of a line of JSON, the head, and the bytes of its parts, one after the
 other. A part is a run of whole lines of a file of the tape. The lines of the journal come last: one
@@ -96,8 +96,11 @@ class LogEntry(NamedTuple):
 
     tape: str
     seq: int
-    is_growing: bool = False
-    """Whether a writer publishes more as it writes: the newest chunks may be in no line yet."""
+    is_growing: bool | None = None
+    """Whether a writer publishes more as it writes, so that the newest chunks may be in no line.
+
+    None from who knows of no such writer, False from one that ends.
+    """
 
 
 class RemoteInfo(Struct, kw_only=True, omit_defaults=True):
@@ -188,7 +191,9 @@ def make_entries_path(phase: str) -> str:
 
 def encode_log(entries: Sequence[LogEntry]) -> bytes:
     """Return the bytes of a line of the push log."""
-    return msgspec.json.encode([entry if entry.is_growing else entry[:2] for entry in entries])
+    return msgspec.json.encode(
+        [entry[:2] if entry.is_growing is None else entry for entry in entries]
+    )
 
 
 def decode_log(key: str, data: bytes) -> list[LogEntry]:
@@ -197,7 +202,7 @@ def decode_log(key: str, data: bytes) -> list[LogEntry]:
         entries = msgspec.json.decode(data, type=list[LogEntry])
     except JSON_ERRORS as error:
         raise Damaged(f"{key} cannot be read: {error}", file=key) from error
-    if any(parse_chunk_key(make_chunk_key(*entry[:2])) != (*entry[:2], False) for entry in entries):
+    if any(parse_chunk_key(make_chunk_key(*entry[:2])) != (*entry[:2], None) for entry in entries):
         raise Damaged(f"{key} names no chunk of a tape", file=key)
     return entries
 

@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
+    from collections.abc import Set as AbstractSet
     from contextlib import AbstractContextManager
 
     from ..store.refs import Changes
@@ -24,8 +25,15 @@ class WriteObserver(ABC):
         """How many writers and changes of a tape are open."""
 
     @abstractmethod
-    def follow_barrier(self, tape: Tape) -> None:
-        """Do what follows when a writer synced entries of a tape."""
+    def find_holder(self, tape: WritableTape, branch: str, /) -> str | None:
+        """Return who works on a branch of the tape elsewhere; None if nobody is known to."""
+
+    @abstractmethod
+    def follow_barrier(self, tape: Tape, branches: AbstractSet[str], *, is_last: bool) -> None:
+        """Do what follows when a writer synced entries of branches of a tape.
+
+        `is_last` says that it then ends.
+        """
 
     @abstractmethod
     def follow_end(self, tape: Tape) -> None:
@@ -47,9 +55,10 @@ class WriteObserver(ABC):
 
     def on_barrier(self, tape: WritableTape, changes: Changes) -> None:
         """Follow a barrier; what that raises ends it."""
+        branches = frozenset(changes.branches)  # the index removes what it has processed
         if self._index is not None:
             self._index.on_barrier(tape, changes)
-        self.follow_barrier(cast("Tape", tape))
+        self.follow_barrier(cast("Tape", tape), branches, is_last=changes.ends)
 
     def on_move(self, tape: str, changes: Changes) -> None:
         """Follow a move of a branch, label or title, unless the end of a writer is to follow."""

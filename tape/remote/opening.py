@@ -36,20 +36,28 @@ def open_store(
     random: Callable[[int], str] = generate_hex,
     index: bool = True,
     telling: Telling = report_nothing,
+    person: str | None = None,
 ) -> Library:
     """Return the store at `path` and its index, without reading either.
 
     As `index.library.open_store` does, and what is written goes to the default remote of the store
     as its mode says: each barrier waits until the remote has it (`publish`), or it is pushed in the
-    background.
+    background. `person` is who works here, or `off`; None asks $TAPE_PERSON, else git.
     """
     opened = library.open_store(path, clock=clock, random=random, index=index, telling=telling)
     if os.path.exists(os.path.join(path, REGISTRY_NAME)):  # noqa: PTH110, PTH118 (no pathlib)
-        _attach_remote(opened.store)
+        _attach_remote(opened.store, person)
     return opened
 
 
-def _attach_remote(store: Store) -> None:
+def _find_person(person: str | None) -> str:
+    """Return who works here, as chunks and leases name them: `Name <email>`, or ""."""
+    from ..repository import find_work_facts  # asks git
+
+    return find_work_facts(None, os.environ, person).person or ""
+
+
+def _attach_remote(store: Store, person: str | None) -> None:
     from .registry import open_named, read_registry
 
     registry = read_registry(store.path)
@@ -61,8 +69,11 @@ def _attach_remote(store: Store) -> None:
         from .publish import Publisher
 
         connect = partial(open_named, store.path, name, known)
-        store.projection = Publisher(store, name, connect, store.projection)
+        store.projection = Publisher(
+            store, name, connect, store.projection, partial(_find_person, person)
+        )
     elif known.mode == "async":
         from .background import BackgroundPusher
 
-        store.projection = BackgroundPusher(store, name, store.projection)
+        connect = partial(open_named, store.path, name, known)
+        store.projection = BackgroundPusher(store, name, connect, store.projection)

@@ -24,7 +24,8 @@ from ..store.tape import INFO_NAME, Tape
 from ..store.tape_folder import PackedFolder
 from ..unite.stores import TapeOutcome, add_tape_copy
 from .chunk_reader import read_chunks
-from .cursor import TapeCursor
+from .cursor import GROWING_SECONDS, TapeCursor
+from .leases import find_leases, read_leases
 from .objects import (
     LOG_PREFIX,
     TAPES_PREFIX,
@@ -44,11 +45,13 @@ if TYPE_CHECKING:
     from ..store.store import Store
     from .cursor import Cursor
     from .objects import Chunk
-    from .remote import Remote
+    from .remote import Listed, Remote
 
 _SLICE = 32
 """Blobs that are read at once, and tapes of which the only new chunk is."""
 _LOG_SLICE = 1_000
+_LOG_AND_LEASES = "l"
+"""What the keys of both begin with, and no others: one list for both."""
 
 
 class NewChunks(NamedTuple):
@@ -66,15 +69,24 @@ def find_new_chunks(remote: Remote, cursor: Cursor) -> NewChunks:
     Of tapes that are published as they are written, the chunks that no line names yet, too.
     """
     wanted, read = cursor.list_wanted(), cursor.read_log_number("read")
-    numbers = [parse_log_key(at.key) for at in remote.list(LOG_PREFIX, make_log_key(read))]
+    if read:
+        listed = [*remote.list(LOG_PREFIX, make_log_key(read))]
+    else:
+        listed = [*remote.list(_LOG_AND_LEASES)]
+    numbers = [parse_log_key(item.key) for item in listed]
     new = [number for number in numbers if number is not None]
     growing: dict[str, bool] = {}
     if new and read == 0:  # all of it: a list of keys is shorter than the log
+        growing |= dict.fromkeys(_list_leased(remote, listed), True)
         _note_listed(wanted, remote, TAPES_PREFIX)
     for number, data in _read_log(remote, new if read else ()):
         for tape, seq, is_growing in decode_log(make_log_key(number), data):
             wanted[tape] = max(seq, wanted.get(tape, 0))
-            growing[tape] = is_growing
+            if is_growing is not None:
+                growing[tape] = is_growing
+    for tape, grows in growing.items():
+        if not grows:  # one writer ended, and another one may go on
+            growing[tape] = any(at.lease for at in find_leases(remote, tape))
     now = time.time()
     with cursor.transaction():
         for tape, grows in growing.items():
@@ -86,6 +98,13 @@ def find_new_chunks(remote: Remote, cursor: Cursor) -> NewChunks:
         {tape: seq for tape, seq in wanted.items() if seq > cursor.read_tape(tape).seq},
         max(new, default=read),
     )
+
+
+def _list_leased(remote: Remote, objects: Sequence[Listed]) -> list[str]:
+    """Return the tapes that somebody worked on in the last day, as their leases say."""
+    leases = [(at.tape, at.lease) for at in read_leases(remote, objects) if at.lease]
+    now = remote.now() if leases else 0
+    return [tape for tape, lease in leases if lease.measure_age(now) < GROWING_SECONDS]
 
 
 def _note_listed(wanted: dict[str, int], remote: Remote, prefix: str, after: str = "") -> None:
@@ -137,7 +156,7 @@ def pull_tape(
     """Bring the chunks of a tape up to number `seq` to this store."""
     known, name = cursor.read_tape(tape), folders.find(tape)
     try:
-        outcome, now = _unite_chunks(store, remote, known, tape, name, seq)
+        outcome, now, pusher = _unite_chunks(store, remote, known, tape, name, seq)
     except _TapeGone as gone:
         return _remove_tape(store, cursor, tape, name, seq, str(gone))
     except RemoteUnavailable:
@@ -145,7 +164,10 @@ def pull_tape(
     except TapeError as error:
         return TapeOutcome(tape, name or tape, False, None, str(error))
     if outcome.error is None:
-        cursor.save_tape(tape, now)
+        with cursor.transaction():
+            cursor.save_tape(tape, now)
+            if pusher is not None and pusher != store.replica():
+                cursor.save_shared(tape)
     return outcome
 
 
@@ -158,8 +180,12 @@ def _remove_tape(
 ) -> TapeOutcome:
     """Move a tape that was taken from the remote to the trash; nothing is deleted."""
     if name is not None:
-        with store.open_folder(name) as here:
-            store.remove(here)
+        try:
+            with store.open_folder(name) as here:
+                store.remove(here)
+        except TapeError as error:  # it is being written, or others were forked from it
+            said = f"it was taken from the remote ({why}), and stays here: {error}"
+            return TapeOutcome(tape, name, False, None, said)
     with cursor.transaction():
         cursor.save_gone(tape)
         cursor.save_tape(tape, TapeCursor(seq))
@@ -169,8 +195,11 @@ def _remove_tape(
 
 def _unite_chunks(
     store: Store, remote: Remote, known: TapeCursor, tape: str, name: str | None, seq: int
-) -> tuple[TapeOutcome, TapeCursor]:
-    """Lay out the remote's copy of a tape and unite it; return what is known of the remote then."""
+) -> tuple[TapeOutcome, TapeCursor, Replica | None]:
+    """Lay out the remote's copy of a tape and unite it.
+
+    Returns what is known of the remote then, too, and who pushed the newest chunk.
+    """
     if name is None and known.seq:
         known = TapeCursor()  # removed here since: all of it comes again
     with create_scratch_folder(store, tape) as (tapes, scratch), tapes.sub(scratch) as folder:
@@ -193,7 +222,7 @@ def _unite_chunks(
                 raise Damaged(f"chunks of tape {tape[:8]} hold tape {source.id[:8]}")
             source.folder.name = layout.folder or tape
             outcome = add_tape_copy(store, source, name, layout.pusher, keeps_theirs=True)
-            return outcome, layout.known
+            return outcome, layout.known, layout.pusher
 
 
 class _Layout:

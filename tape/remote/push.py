@@ -15,17 +15,22 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from itertools import chain, islice
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from ..clock import format_timestamp
 from ..errors import Busy, Damaged, NotFound, TapeError, UsageError
+from ..store.locks import is_lock_held, list_lock_names
 from ..store.recorded_tape import TapeFolders
 from ..store.store import read_tape_identity
 from .cursor import TapeCursor
 from .erasure import erase_redacted, remove_tape
+from .held_branches import set_ends_aside
 from .holds import Hold, read_holds, set_hold
+from .leases import LeaseKeeper
 from .missing import (
     SecretsFound,
     advance_cursor,
@@ -48,7 +53,7 @@ from .objects import (
 from .pull import pull_tape
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from concurrent.futures import Future
 
     from ..store.store import Store
@@ -80,6 +85,18 @@ class PushOutcome(NamedTuple):
     secrets: tuple[SecretEntry, ...] = ()
     """Why it was not pushed."""
     error: str | None = None
+    holders: tuple[tuple[str, str], ...] = ()
+    """Branches that somebody works on elsewhere, each with who that is."""
+
+
+class _Aside(NamedTuple):
+    """Ends that were moved aside, and who works on their branches."""
+
+    ends: tuple[KeptEnd, ...] = ()
+    holders: tuple[tuple[str, str], ...] = ()
+
+
+_NONE_ASIDE = _Aside()
 
 
 class _Creating(NamedTuple):
@@ -108,6 +125,7 @@ class Pusher:
         """Stamps of the files of tapes (`index.reader`), read before the push."""
         self._replica = store.replica()
         self._folders = TapeFolders(store)
+        self._leases = LeaseKeeper(remote, self._replica, person)
         self._unlogged: dict[str, TapeCursor] = {}
         """Tapes with chunks that no line of the push log names yet."""
 
@@ -129,8 +147,12 @@ class Pusher:
                     yield PushOutcome(tape, error=why)
                     continue
                 try:
-                    plans = self._plan_tape(tape)
-                    first, second = next(plans, None), next(plans, None)
+                    first, second = islice(chain(self._plan_tape(tape), (None, None)), 2)
+                    if first is not None and first.known.seq > 1:  # others may work on it, too
+                        aside = self._follow_leases(tape)
+                        if aside.ends:
+                            yield self._push_tape(tape, aside)
+                            continue
                 except SecretsFound as error:
                     yield PushOutcome(tape, secrets=error.secrets)
                     continue
@@ -155,13 +177,19 @@ class Pusher:
         self._write_log()
         self._complete_erasures()
 
-    def record_published(self, tapes: Mapping[str, TapeCursor], growing: Container[str]) -> None:
+    def record_published(
+        self,
+        tapes: Mapping[str, TapeCursor],
+        growing: Mapping[str, bool],
+        here: Mapping[str, TapeCursor],
+    ) -> None:
         """Name tapes in the push log that a writer published, and erase what it redacted.
 
-        Writers publish more of those that are `growing`.
+        `growing` says of which tapes writers publish more, and of which no more. Of some tapes less
+        is `here` than at the remote: that is saved, so that the next pull brings the rest.
         """
         self._unlogged |= tapes
-        self._write_log(growing)
+        self._write_log(growing, here)
         self._complete_erasures()
 
     def _complete_erasures(self) -> None:
@@ -230,10 +258,24 @@ class Pusher:
             else:
                 yield self._push_tape(tape)
 
-    def _push_tape(self, tape: str) -> PushOutcome:
+    def _follow_leases(self, tape: str) -> _Aside:
+        """Hold the leases of what is written here; leave branches alone that others work on."""
+        holders = self._leases.find_holders(tape)
+        with self._open(tape) as ours:
+            names = {*list_lock_names(ours.folder)} & {*ours.refs().branches}
+            written = {name for name in names if is_lock_held(ours.folder, name)}
+            for branch in written - {*holders}:
+                self._leases.keep(tape, branch)
+            self._leases.end(tape, but=written)
+            if not holders:
+                return _NONE_ASIDE
+            ends = set_ends_aside(ours, self._find_known(tape), holders, self._replica)
+        return _Aside(ends, tuple((end.branch, holders[end.branch].holder) for end in ends))
+
+    def _push_tape(self, tape: str, aside: _Aside = _NONE_ASIDE) -> PushOutcome:
         """Push one tape, chunk by chunk, and unite it with what others pushed meanwhile."""
         chunks = size = 0
-        kept: tuple[KeptEnd, ...] = ()
+        ends, holders = aside
         try:
             for _ in range(_MAX_TRIES):
                 for plan in self._plan_tape(tape):
@@ -242,18 +284,18 @@ class Pusher:
                             create_blobs(self._remote, ours, plan.blobs)
                     key = make_chunk_key(tape, plan.known.seq)
                     if not self._remote.create(key, plan.data):
-                        kept += self._accept_chunk(tape, plan.known.seq)
+                        ends += self._accept_chunk(tape, plan.known.seq)
                         break
                     self._note_pushed(tape, plan.known)
                     chunks, size = chunks + 1, size + len(plan.data)
                 else:
-                    return PushOutcome(tape, chunks, size, kept)
+                    return PushOutcome(tape, chunks, size, ends, holders=holders)
         except SecretsFound as error:
-            return PushOutcome(tape, chunks, size, kept, error.secrets)
+            return PushOutcome(tape, chunks, size, ends, error.secrets, holders=holders)
         except (OSError, Busy, Damaged, NotFound) as error:
-            return PushOutcome(tape, chunks, size, kept, error=str(error))
+            return PushOutcome(tape, chunks, size, ends, error=str(error), holders=holders)
         why = "others push it all the time: try again"
-        return PushOutcome(tape, chunks, size, kept, error=why)
+        return PushOutcome(tape, chunks, size, ends, error=why, holders=holders)
 
     def _accept_chunk(self, tape: str, seq: int) -> tuple[KeptEnd, ...]:
         """Take over a chunk that is at the remote already; return what it moved as well."""
@@ -281,20 +323,24 @@ class Pusher:
         if len(self._unlogged) >= _LOG_TAPES:
             self._write_log()
 
-    def _write_log(self, growing: Container[str] = ()) -> None:
+    def _write_log(
+        self,
+        growing: Mapping[str, bool] = MappingProxyType({}),
+        here: Mapping[str, TapeCursor] = MappingProxyType({}),
+    ) -> None:
         """Write the line of the push log that names what was pushed, then save the cursor."""
         if not self._unlogged:
             return
         line = encode_log(
-            [LogEntry(tape, known.seq, tape in growing) for tape, known in self._unlogged.items()]
+            [LogEntry(tape, known.seq, growing.get(tape)) for tape, known in self._unlogged.items()]
         )
         read, number = self._cursor.read_log_number("read"), self._cursor.read_log_number("end") + 1
-        while not self._remote.create(make_log_key(number), line):
-            later = self._remote.list(LOG_PREFIX, make_log_key(number))
-            number = max((parse_log_key(line.key) or 0 for line in later), default=number) + 1
+        number = create_log_line(self._remote, number, line)
         with self._cursor.transaction():
             for tape, known in self._unlogged.items():
-                self._cursor.save_tape(tape, known, self._stamps.get(tape))
+                self._cursor.save_tape(tape, here.get(tape, known), self._stamps.get(tape))
+                if tape in here:
+                    self._cursor.want(tape, known.seq)
             self._cursor.save_log_number("end", number)
             self._cursor.save_log_number("time", self._store.clock())
             if number == read + 1:  # nobody else pushed: the next pull need not read our own line
@@ -319,6 +365,14 @@ class Pusher:
                 if plan.redacts:
                     self._cursor.request_erasure(tape)
                 yield plan
+
+
+def create_log_line(remote: Remote, number: int, line: bytes) -> int:
+    """Create the next line of the push log, which is likely to have a number; return its number."""
+    while not remote.create(make_log_key(number), line):
+        later = remote.list(LOG_PREFIX, make_log_key(number))
+        number = max((parse_log_key(line.key) or 0 for line in later), default=number) + 1
+    return number
 
 
 def select_changed(stamps: Mapping[str, str | None], cursor: Cursor) -> list[str]:

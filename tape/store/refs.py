@@ -123,6 +123,8 @@ class Changes(Struct, gc=False):
     begun: set[str] = field(default_factory=set)
     """The new phases."""
     labels: set[str] = field(default_factory=set)
+    ends: bool = False
+    """Whether the writer ends with them."""
 
     def add(self, other: Changes) -> None:
         """Add the changes of another move or writer."""

@@ -37,6 +37,7 @@ MACHINE_NAME = "machine.json"
 _MIN_STEP, _STEPS = 1_000, 9_999_000
 """Sixteen copies that continue one branch at once name two phases alike once in 80,000 times."""
 _MAX_NAME = 255
+_MAX_SLUG = 24
 
 
 class Replica(NamedTuple):
@@ -63,9 +64,9 @@ class _MachineFile(Struct):
 
 
 def build_machine_slug(name: str) -> str:
-    """Return the name of a host as it may be part of that of a branch: its first label."""
+    """Return the name of a host as it may be part of that of a branch: its first label, cut."""
     label = name.casefold().partition(".")[0]
-    return re.sub(r"[^a-z0-9]+", "-", label).strip("-") or "machine"
+    return re.sub(r"[^a-z0-9]+", "-", label)[:_MAX_SLUG].strip("-") or "machine"
 
 
 def name_host() -> str:

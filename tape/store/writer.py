@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 import os
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Literal, Protocol, Self
 
 from msgspec.structs import replace
@@ -62,6 +62,8 @@ if TYPE_CHECKING:
 
 Durability = Literal["entry", "barrier", "none"]
 """Sync after every entry, at barriers only, or never."""
+_MAX_STEM = 38
+"""Most characters of the name of a branch and of a machine, so that a number fits behind."""
 
 
 class Projection(Protocol):
@@ -77,6 +79,9 @@ class Projection(Protocol):
 
     def on_begin(self, tape: str) -> None:
         """Record that a writer of this tape was opened, or that its journal will change."""
+
+    def find_holder(self, tape: WritableTape, branch: str, /) -> str | None:
+        """Return who works on a branch of the tape elsewhere; None if nobody is known to."""
 
     def on_barrier(self, tape: WritableTape, changes: Changes) -> None:
         """Process the entries that are synced by now.
@@ -115,6 +120,8 @@ class Writer:
         """The head of the branch when it was opened."""
         self.instead_of: str | None = None
         """The busy branch that was requested, if this is a new one."""
+        self.holder: str | None = None
+        """Who works on that branch elsewhere, if that is why it is busy."""
         self.torn: str | None = None
         """Name in `quarantine/` of the torn tail that was cut off, if there was one."""
         self.parent = head.header.id
@@ -141,7 +148,8 @@ class Writer:
         """Open a branch for writing, and move a torn tail to quarantine.
 
         None means the current branch; if that is busy, the writer gets a new branch beside it,
-        created at the first append. A named branch that is busy raises Busy, unless `wait`.
+        created at the first append. A named branch that is busy raises Busy, unless `wait`. A
+        branch that somebody works on elsewhere, as far as the projection knows, is busy as well.
         """
         refs = tape.journal.read()
         name = refs.current if branch is None else branch
@@ -161,6 +169,11 @@ class Writer:
                 with tape.journal.open_moves():  # completes it
                     pass
             refs = tape.journal.read()  # again: the branch may have moved before we had its lock
+            holder = None if instead_of else _find_holder(tape, name, is_named=branch is not None)
+            if holder is not None:
+                instead_of = name
+                lock.close()
+                lock = _claim_branch(tape.folder, refs, name, _name_machine(tape))
             _refuse_uncommitted_phase(tape, refs, lock.name)
             head = find_head(refs, tape.phases, name)
             if durability != "none" and not head.pinned and instead_of is None:
@@ -169,7 +182,7 @@ class Writer:
         except BaseException:
             lock.close()
             raise
-        writer.instead_of = instead_of
+        writer.instead_of, writer.holder = instead_of, holder
         writer._start_writing()
         return writer
 
@@ -313,7 +326,8 @@ class Writer:
                 raise Overtaken("the tape was archived meanwhile, so this writer stops: try again")
             if self.instead_of is not None and self.branch in moves.refs.branches:
                 old = self._lock  # a branch with the claimed name was created meanwhile
-                self._lock = _claim_branch(self._tape.folder, moves.refs, self.instead_of)
+                machine = _name_machine(self._tape) if self.holder is not None else ""
+                self._lock = _claim_branch(self._tape.folder, moves.refs, self.instead_of, machine)
                 old.close()
                 self.branch = self._lock.name
             # The number is chosen under the lock, so no other program has it.
@@ -398,6 +412,7 @@ class Writer:
 
     def close(self) -> None:
         """Sync and release the branch; closing twice is allowed."""
+        self._changes.ends = True
         try:
             self.barrier()
         finally:
@@ -418,8 +433,31 @@ class Writer:
         self.close()
 
 
-def _claim_branch(tape: Folder, refs: Refs, busy: str) -> Lock:
-    """Take the lock of the first name after `busy` that is neither used nor claimed."""
+def _find_holder(tape: WritableTape, branch: str, *, is_named: bool) -> str | None:
+    """Return who works on a branch elsewhere; raise Busy instead where that branch is meant."""
+    holder = None if tape.projection is None else tape.projection.find_holder(tape, branch)
+    if holder is not None and is_named:
+        raise Busy(f"{holder} works on {branch}: `tape fork` makes a branch beside it")
+    return holder
+
+
+def _name_machine(tape: WritableTape) -> str:
+    from .replica import build_machine_slug  # only where somebody works on a branch elsewhere
+
+    replica = tape.replica()
+    return build_machine_slug("" if replica is None else replica.machine)
+
+
+def _claim_branch(tape: Folder, refs: Refs, busy: str, machine: str = "") -> Lock:
+    """Take the lock of the first name after `busy` that is neither used nor claimed.
+
+    Names are numbered, behind that of a machine if it is given.
+    """
+    if machine:
+        busy = f"{busy[: _MAX_STEM - len(machine)].rstrip('.-_')}.{machine}"
+        if busy not in refs.branches:
+            with suppress(Busy):
+                return Lock.take_in(tape, busy)
     k = 2
     while True:
         name = choose_branch_name(refs, busy, ".", k)

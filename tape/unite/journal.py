@@ -144,8 +144,13 @@ def _decide_branch(
     first, second = (ours, here), (theirs, there)
     if keeps_theirs or _rank_head(theirs) > _rank_head(ours):
         first, second = second, first
-    other = _choose_name(name, second[0], second[1].machine, (here, there))
-    return _pin_head(name, first[0]), _pin_head(other, second[0])
+    other = _pin_head(
+        choose_end_name(name, second[0], second[1].machine, (here.heads, there.heads)), second[0]
+    )
+    pair = pairs.get(theirs.phase)
+    if keeps_theirs and pair is not None and (pair.here or 0) <= pair.there:
+        return there.refs.branches[name][-1], other  # it may grow: a pin would leave that behind
+    return _pin_head(name, first[0]), other
 
 
 def _is_at(head: Head, base: Move, pairs: Mapping[str, PhasePair]) -> bool:
@@ -164,11 +169,16 @@ def _pin_head(name: str, head: Head) -> Move:
     return Move(name, head.phase, Pin(head.offset, head.entry), _WHY, "")
 
 
-def _choose_name(name: str, head: Head, machine: str, sides: Sequence[Side]) -> str:
-    """Return the name of the branch for an end: main.laptop, or with a number if that is taken."""
-    stem, number = f"{name[: _MAX_NAME - len(machine) - 4].rstrip('.-_')}.{machine}", 2
+def choose_end_name(
+    name: str, head: Head, machine: str, known: Sequence[Mapping[str, Head]]
+) -> str:
+    """Return the name of the branch for an end: main.laptop, or with a number if that is taken.
+
+    `known` are the heads of the branches that there are.
+    """
+    stem, number = f"{name[: _MAX_NAME - len(machine) - 6].rstrip('.-_')}.{machine}", 2
     free = stem
-    while any(free in side.heads and side.heads[free].entry != head.entry for side in sides):
+    while any(free in heads and heads[free].entry != head.entry for heads in known):
         free, number = f"{stem}.{number}", number + 1
     return free
 

@@ -58,6 +58,8 @@ class Barriers:
 
     def on_begin(self, tape): ...
 
+    def find_holder(self, tape, branch): ...
+
     def on_barrier(self, tape, changes):
         self.count += 1
 

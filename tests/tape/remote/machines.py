@@ -42,7 +42,10 @@ class CountedRemote(FolderRemote):
 
     def __init__(self, path):
         super().__init__(path)
-        self.requests, self.left = [], None
+        self.requests, self.left, self.later = [], None, 0
+
+    def now(self):
+        return super().now() + self.later
 
     def count(self, kind, key):
         if self.left is not None:

@@ -7,7 +7,9 @@ import pytest
 from tape.check.finding import Counts
 from tape.check.verify import verify
 from tape.errors import Overtaken, RemoteUnavailable
+from tape.remote.cursor import Cursor
 from tape.remote.publish import Publisher
+from tape.remote.push import Pusher
 from tape.store.maintenance.upkeep import redact
 from tests.tape import making
 from tests.tape.remote.machines import Machine
@@ -33,9 +35,7 @@ def published(tmp_path, remote, clock):
     """Return a machine whose writers publish."""
     machine = Machine(tmp_path / "one", remote)
     machine.store.open_tapes_folder().close()
-    machine.store.projection = Publisher(
-        machine.store, "team", lambda: remote, None, monotonic=clock
-    )
+    machine.store.projection = Publisher(machine.store, "team", lambda: remote, None, uptime=clock)
     return machine
 
 
@@ -84,6 +84,11 @@ def test_a_machine_that_is_gone_after_a_barrier_left_all_of_it(published, other,
     for machine in (other, late):
         machine.pull()
         assert read_texts(machine)[-1] == "last"
+    late.write("beside")
+    late.push()  # the lease counts still
+    other.pull()
+    assert read_texts(other)[-1] == "last"
+    remote.later += 16 * 60 * 1_000_000
     late.write("taken over")
     late.push()
     other.pull()
@@ -106,7 +111,8 @@ def test_a_barrier_costs_one_request(published, remote):
             before = len(remote.requests)
             writer.barrier()
             names = [key.partition("/")[0] for kind, key in remote.requests[before:]]
-            assert names == ["t"] + ["log"] * (number == 0)  # which says that more will come
+            # The first one takes the lease, and says in the log that more will come.
+            assert names == (["lease", "t", "log"] if number == 0 else ["t"])
 
 
 def test_a_large_result_is_there_before_its_entry(published, other, remote):
@@ -176,6 +182,16 @@ def test_closing_without_the_remote_keeps_what_was_written(published, other, rem
     assert read_texts(other) == ["one", "two"]
 
 
+def move_main(machine):
+    """Push an end of main as one whose program knows no leases does."""
+    machine.pull()
+    machine.write("from another program")
+    with Cursor.open(machine.store.path, "team") as cursor:
+        pusher = Pusher(machine.store, machine.remote, cursor)
+        assert pusher._push_tape(machine.store.read_tape_id(machine.store.folders()[0])).chunks
+        pusher._write_log()
+
+
 def test_who_comes_second_is_overtaken_and_keeps_an_end_of_his_own(published, other):
     begin(published, "one")
     other.pull()
@@ -185,6 +201,9 @@ def test_who_comes_second_is_overtaken_and_keeps_an_end_of_his_own(published, ot
         writer.append(making.say("first"))
         writer.barrier()
         other.push()  # pulls, and comes second itself: main stays here
+        writer.append(making.say("second"))
+        writer.barrier()  # it left main alone
+        move_main(other)
         writer.append(making.say("mine"))
         with pytest.raises(Overtaken, match="continued tape"):
             writer.barrier()
@@ -198,7 +217,7 @@ def test_who_comes_second_is_overtaken_and_keeps_an_end_of_his_own(published, ot
     assert published.describe() == other.describe()
     with published.store.open("") as tape:
         said = {text for branch in tape.refs().branches for text in making.texts(tape, branch)}
-    assert said == {"one", "theirs", "first", "mine"}
+    assert said == {"one", "theirs", "first", "second", "from another program", "mine"}
 
 
 def test_a_push_beside_the_writer_takes_no_number_from_it(published, other):

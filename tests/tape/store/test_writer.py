@@ -382,6 +382,8 @@ class Noted:
     def on_begin(self, tape):
         self.heard.append("began")
 
+    def find_holder(self, tape, branch): ...
+
     def on_barrier(self, tape, changes):
         self.heard.append("moved")
 
