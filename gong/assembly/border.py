@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tape.remote.opening import locate_copies
+from tape.remote import locate_copies
 
 from ..env.sandbox.addresses import check_patterns
 from ..env.sandbox.limits import UsageLimits, compute_defaults

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tape.model.entries import NO_JSON, Approval
-from tape.remote.opening import locate_copies
+from tape.remote import locate_copies
 
 from ..errors import ConfigurationError
 from ..git_programs import list_changed_files, may_name_programs

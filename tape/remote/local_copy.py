@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from ..errors import RemoteUnavailable
 from ..index.library import open_store
 from ..text import SHORT
+from . import locate_copies
 from .cursor import Cursor
-from .opening import locate_copies
 from .pull import pull_tapes
 from .registry import KnownRemote, add_remote, check_remote_url, open_named, read_registry
 
@@ -29,15 +29,18 @@ _WAIT = 60.0
 _DIGITS = 16
 
 
-def open_local_copy(url: str, environ: Mapping[str, str], warn: Callable[[str], None]) -> str:
+def open_local_copy(
+    url: str, environ: Mapping[str, str], warn: Callable[[str], None], *, is_again: bool = False
+) -> str:
     """Return the folder of the copy of the store at `url`, up to date; make it where there is none.
 
-    A process pulls it once. Where the remote does not answer, a copy that is there is used as it
-    is, with a warning. Raises UsageError for an address that cannot be a store, RemoteUnavailable.
+    A process pulls it once, unless `is_again`. Where the remote does not answer, a copy that is
+    there is used as it is, with a warning. Raises UsageError for an address that cannot be a store,
+    RemoteUnavailable.
     """
     url = check_remote_url(url)
     home = Path(locate_copies(environ), sha256(url.encode()).hexdigest()[:_DIGITS])
-    for remark in _update_copy(url, home):
+    for remark in (_update_copy.__wrapped__ if is_again else _update_copy)(url, home):
         warn(remark)
     return str(home)
 

@@ -10,23 +10,18 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ..clock import read_clock
+from ..damage import warn_of_damage
 from ..index import library
 from ..index.projection import report_nothing
 from ..store.store import generate_hex
 from . import REGISTRY_NAME
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from ..index.catch_up import Telling
     from ..index.library import Library
     from ..store.store import Store
-
-
-def locate_copies(environ: Mapping[str, str]) -> str:
-    """Return the folder of the copies of stores that are elsewhere (`local_copy`)."""
-    caches = environ.get("XDG_CACHE_HOME") or os.path.join(environ.get("HOME", "/"), ".cache")  # noqa: PTH118 (no pathlib)
-    return f"{caches}/tape/stores"
 
 
 def open_store(
@@ -38,12 +33,18 @@ def open_store(
     telling: Telling = report_nothing,
     person: str | None = None,
 ) -> Library:
-    """Return the store at `path` and its index, without reading either.
+    """Return the store at `path`, a folder or an address, and its index, without reading either.
 
     As `index.library.open_store` does, and what is written goes to the default remote of the store
     as its mode says: each barrier waits until the remote has it (`publish`), or it is pushed in the
-    background. `person` is who works here, or `off`; None asks $TAPE_PERSON, else git.
+    background. Of a store that is elsewhere it is the copy here, which is pulled first; where that
+    fails for a tape, a DamageWarning says so. `person` is who works here, or `off`; None asks
+    $TAPE_PERSON, else git.
     """
+    if "://" in os.fspath(path):
+        from .local_copy import open_local_copy
+
+        path = open_local_copy(os.fspath(path), os.environ, warn_of_damage, is_again=True)
     opened = library.open_store(path, clock=clock, random=random, index=index, telling=telling)
     if os.path.exists(os.path.join(path, REGISTRY_NAME)):  # noqa: PTH110, PTH118 (no pathlib)
         _attach_remote(opened.store, person)

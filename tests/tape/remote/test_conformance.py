@@ -1,4 +1,4 @@
-"""Each remote of ours keeps what every remote has to keep."""
+"""Each remote of ours keeps what every remote has to keep, and so do the stores that use it."""
 
 import os
 import subprocess
@@ -8,16 +8,18 @@ import pytest
 
 from tape.remote.registry import open_remote
 from tape.testing.remotes import RemoteConformance
+from tape.testing.stores import StoreConformance
 from tests.tape.remote.servers import KEYS, make_bucket
 
 
-class TestFolder(RemoteConformance):
+class OfFolder:
     @pytest.fixture
     def factory(self, tmp_path):
-        return partial(open_remote, tmp_path.as_uri())
+        (tmp_path / "team").mkdir()
+        return partial(open_remote, (tmp_path / "team").as_uri())
 
 
-class OfS3(RemoteConformance):
+class OfS3:
     @pytest.fixture
     def factory(self, endpoint, monkeypatch):
         pytest.importorskip("obstore", reason="the extra `s3` is not installed")
@@ -28,13 +30,13 @@ class OfS3(RemoteConformance):
         return partial(open_remote, f"s3://tapes/{prefix}?endpoint={endpoint}&region=us-east-1")
 
 
-class TestMinistack(OfS3):
+class OfMinistack(OfS3):
     @pytest.fixture
     def endpoint(self, ministack):
         return ministack
 
 
-class TestLocalbucket(OfS3):
+class TestLocalbucket(OfS3, RemoteConformance):
     """It ignores If-Match, which nothing of ours asks for; 16 at once take it a second."""
 
     rounds = 2
@@ -44,7 +46,7 @@ class TestLocalbucket(OfS3):
         return localbucket
 
 
-class TestPostgres(RemoteConformance):
+class OfPostgres:
     @pytest.fixture
     def factory(self, postgres):
         pytest.importorskip("psycopg", reason="the extra `postgres` is not installed")
@@ -52,7 +54,7 @@ class TestPostgres(RemoteConformance):
         return partial(open_remote, f"postgresql://tape@127.0.0.1:{postgres}/postgres?team={team}")
 
 
-class TestPostgresThatAsksToRepeat(TestPostgres):
+class TestPostgresThatAsksToRepeat(OfPostgres, RemoteConformance):
     """Where every transaction is serializable, the server refuses some that meet others."""
 
     @pytest.fixture
@@ -63,8 +65,7 @@ class TestPostgresThatAsksToRepeat(TestPostgres):
         return partial(open_remote, url)
 
 
-@pytest.mark.slow
-class TestGit(RemoteConformance):
+class OfGit:
     """Each object that is created alone is a push, and so a race takes a second."""
 
     rounds = 2
@@ -73,3 +74,39 @@ class TestGit(RemoteConformance):
     def factory(self, tmp_path):
         subprocess.run(["git", "init", "-q", "--bare", tmp_path / "tapes.git"], check=True)
         return partial(open_remote, f"git+{(tmp_path / 'tapes.git').as_uri()}")
+
+
+class TestFolder(OfFolder, RemoteConformance):
+    pass
+
+
+class TestMinistack(OfMinistack, RemoteConformance):
+    pass
+
+
+class TestPostgres(OfPostgres, RemoteConformance):
+    pass
+
+
+@pytest.mark.slow
+class TestGit(OfGit, RemoteConformance):
+    pass
+
+
+class TestStoresInFolder(OfFolder, StoreConformance):
+    pass
+
+
+@pytest.mark.slow
+class TestStoresInMinistack(OfMinistack, StoreConformance):
+    pass
+
+
+@pytest.mark.slow
+class TestStoresInPostgres(OfPostgres, StoreConformance):
+    pass
+
+
+@pytest.mark.slow
+class TestStoresInGit(OfGit, StoreConformance):
+    pass
