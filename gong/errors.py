@@ -11,6 +11,7 @@ GongError                      1
 │   └── CompactionCancelled    1  a hook cancelled the compaction
 ├── OperationCancelled         1  a hook cancelled a fork or a switch
 ├── NothingToUndo              1  there is no compaction or handoff to undo
+├── PlaceLost                  1  the connection to another place was lost
 ├── FilesElsewhere             1  files to undo are in another environment
 ├── SummaryUnusable            1  a model's summary is unusable
 ├── NoObject                   1  an answer does not match the requested schema
@@ -110,6 +111,23 @@ class FilesElsewhere(GongError):
             f" this machine: {', '.join(paths[:3])}{more}; restore them there, or let the"
             " conversation alone go back"
         )
+
+
+class PlaceLost(GongError):
+    """The connection to the place where tools act was lost, or could not be made.
+
+    `has_started` says whether what was asked for had begun there; None where that is not known.
+    """
+
+    def __init__(self, place: str, why: str, *, has_started: bool | None) -> None:
+        self.place, self.why, self.has_started = place, why, has_started
+        told = {
+            True: "What was running there had started; it is ended with the connection, and how far"
+            " it came is not known: look before you do it again.",
+            False: "Nothing was started there.",
+            None: "Whether it had an effect there is not known: look before you do it again.",
+        }[has_started]
+        super().__init__(f"the connection to {place} is lost: {why}. {told}")
 
 
 class NoObject(GongError):

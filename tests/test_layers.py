@@ -71,6 +71,8 @@ ORDER = {
         ),
         *(
             "env",
+            "env.places",
+            "env.conformance",
             "tools",
             "shell",
             "policy.commands",

@@ -74,7 +74,7 @@ ACCESSORS: dict[str, str] = {
         "gong.llm names it, as other clients do",
     ),
     **dict.fromkeys(
-        (f"gong.env.{one}.real_path" for one in ("local", "protocol")),
+        (f"gong.env.{one}.real_path" for one in ("local", "places.environment", "protocol")),
         "as os.path.realpath",
     ),
     **dict.fromkeys(
