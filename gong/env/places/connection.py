@@ -184,6 +184,11 @@ class PlaceChannel:
         connection._tasks.append(asyncio.create_task(connection._beat()))
         return connection
 
+    @property
+    def pid(self) -> int:
+        """The process of the channel on this machine, which leads a group of its own."""
+        return self._process.pid
+
     async def _read_greeting(self, stream: StreamReader) -> Greeting:
         start = f"gong {self.nonce} ".encode()
         skipped = 0

@@ -26,7 +26,7 @@ LOCAL = "local"
 _CONTAINER = r"[A-Za-z0-9][A-Za-z0-9_.-]*"
 _IMAGE = r"[A-Za-z0-9][A-Za-z0-9_.:/@-]*"
 _POD_PART = r"[A-Za-z0-9]([A-Za-z0-9_.:/@-]*[A-Za-z0-9])?"
-_HOST = r"[A-Za-z0-9_]([A-Za-z0-9_.:-]*[A-Za-z0-9_])?"
+_HOST = r"[A-Za-z0-9_:]([A-Za-z0-9_.:-]*[A-Za-z0-9_])?"
 _USER = r"[A-Za-z0-9_.][A-Za-z0-9_.@+-]*"
 _FORMS = (
     "local, docker:NAME, podman:NAME, docker-image:IMAGE, ssh://USER@HOST:PORT/PATH"
@@ -121,8 +121,8 @@ def _parse_host(text: str) -> PlaceName:
         raise _build_refusal(text, "a machine is ssh://USER@HOST:PORT/PATH") from None
     user, host = unquote(address.username or ""), address.hostname or ""
     # A host's case is kept: it may be a name in the settings of ssh.
-    at = address.netloc.rpartition("@")[2]
-    host = next((part for part in (at.partition(":")[0],) if part.lower() == host), host)
+    named = address.netloc.rpartition("@")[2].partition(":")[0]
+    host = named if named.lower() == host else host
     is_plain = text.startswith("ssh://") and not (address.query or address.fragment)
     if address.password is not None:
         raise _build_refusal(
