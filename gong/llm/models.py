@@ -140,6 +140,8 @@ class Quirks(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The tool choices that the provider supports."""
     cache_marks: bool = False
     """`cache_control` marks pass through to models that know them."""
+    aws_frames: bool = False
+    """The address asks for a stream in place of the body, which names betas; it comes in frames."""
 
 
 class Preset(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -232,6 +232,8 @@ async def call_sdk(client, api, body):
         # the version that our bodies are of, while the SDK names the newest
         if isinstance(client, anthropic.AsyncAnthropicVertex):
             extra["anthropic_version"] = "vertex-2023-10-16"
+        elif isinstance(client, anthropic.AsyncAnthropicBedrock):
+            extra["anthropic_version"] = "bedrock-2023-05-31"
         else:
             headers["anthropic-version"] = "2023-06-01"
     async for _ in await create(**fields, extra_body=extra, extra_headers=headers):

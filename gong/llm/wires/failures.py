@@ -83,6 +83,14 @@ _STATUS_OF_CODE = {
     "INTERNAL": 500,
     "service_unavailable": 503,
     "UNAVAILABLE": 503,
+    "validationException": 400,
+    "accessDeniedException": 403,
+    "resourceNotFoundException": 404,
+    "throttlingException": 429,
+    "internalServerException": 500,
+    "modelStreamErrorException": 500,
+    "serviceUnavailableException": 503,
+    "modelTimeoutException": 504,
     "timeout_error": 504,
     "overloaded": 529,
     "overloaded_error": 529,
@@ -91,6 +99,7 @@ _STATUS_OF_CODE = {
 """Words for an error → the HTTP status it would have had."""
 _STATUSES = range(400, 600)
 _NOT_FOUND = 404
+_AWS_ERROR = "x-amzn-errortype"
 _NUMBER = re.compile(r"[0-9]{1,18}")
 """A code: Python refuses to read thousands of digits."""
 _MAX_CHARS = 200
@@ -230,6 +239,9 @@ class ProviderFailures(NamedTuple):
             )
         else:
             body_fields = parse_error_body(_decode_body(body))
+        # AWS names an error beside its body: ValidationException:http://…
+        if body_fields.code is None and (name := headers.get(_AWS_ERROR, "").partition(":")[0]):
+            body_fields = body_fields._replace(code=name)
         milliseconds = parse_retry_after(headers.get("retry-after-ms"))
         wait = parse_retry_after(headers.get("retry-after"))
         return self._build_error(

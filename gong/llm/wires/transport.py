@@ -29,6 +29,7 @@ from ..addresses import build_call_path
 from ..types import Finish, StreamFailure
 from .access import Access
 from .connection import Connection
+from .event_frames import CONTENT_TYPE, DamagedFrame, FrameParser
 from .failures import ProviderFailures
 from .http_client import HttpClient, Route
 from .json_values import format_size_limit
@@ -115,6 +116,10 @@ class _Deadline:
             if self._unfinished >= _ALIVE or b"\n" in chunk or b"\r" in chunk:
                 self._alive, self._unfinished = self._clock(), 0
         return chunk
+
+    def note_event(self) -> None:
+        """Count a whole event as life, which may be short and without a line's end."""
+        self._alive, self._unfinished = self._clock(), 0
 
     def _build_timeout(self, idle: float) -> ModelError:
         """Return the error of the limit that was reached first."""
@@ -209,33 +214,44 @@ class WireProvider:
         Raises ModelError at the end, where no answer may end.
         """
         meter = decoder.meter
-        events, body = EventParser(meter.sizes.event), bytearray()
+        has_frames = reply.headers.get("content-type", "").startswith(CONTENT_TYPE)
+        events = (FrameParser if has_frames else EventParser)(meter.sizes.event)
+        body = bytearray()
         deadline = _Deadline(self._limits, meter, failures)
         while (chunk := await deadline.read_chunk(reply)) is not None:
             meter.take_bytes(reply.unpacked, reply.received)
             meter.take_quiet(len(chunk))
             batch: list[bytes] = []
-            too_long: EventTooLong | None = None
+            failure: EventTooLong | DamagedFrame | None = None
             try:
                 for data in events.feed(chunk):
                     batch.append(data)  # noqa: PERF402 (what came before an error counts)
-            except EventTooLong as error:
-                too_long = error
+            except (EventTooLong, DamagedFrame) as error:
+                failure = error
             if any(batch):
                 deadline.begun = True
+                deadline.note_event()
                 yield batch
-            if too_long is not None:
-                most = format_size_limit(meter.sizes.event)
-                meter.refuse_answer(f"sent {too_long} of more than {most}")
+            if failure is not None:
+                _refuse_events(failure, meter, failures)
             # without any event the body is a whole answer, an error's, or none at all
             if not deadline.begun:
                 body += chunk[: meter.sizes.event - len(body)]
-        if not deadline.begun:
+        if not deadline.begun and not (has_frames and body):
             batch = [encode_json(event) for event in _split_body(decoder, bytes(body))]
             if not batch:
                 raise failures.build_no_answer_error(bytes(body[:_SHOWN]))
             yield batch
         raise failures.build_stopped_error()
+
+
+def _refuse_events(
+    failure: EventTooLong | DamagedFrame, meter: AnswerMeter, failures: ProviderFailures
+) -> None:
+    """Raise the error for bytes that hold no event, or one that is too long."""
+    if isinstance(failure, DamagedFrame):
+        raise failures.build_stream_error(f"sent a damaged answer: {failure}")
+    meter.refuse_answer(f"sent {failure} of more than {format_size_limit(meter.sizes.event)}")
 
 
 def _split_body(decoder: Decoder, body: bytes) -> list[WireObject]:

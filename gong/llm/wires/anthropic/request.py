@@ -112,9 +112,14 @@ class AnthropicRequestEncoder:
         else:
             for block in (*wire.get("tools", ()), *wire.get("system", ())):
                 block.pop("cache_control", None)
+        headers = self._build_headers(wire, betas)
+        if self.preset.quirks.aws_frames:
+            del wire["stream"]
+            if words := headers.pop(_BETA, ""):
+                wire["anthropic_beta"] = words.split(",")
         body = encode_with_array({**wire, **self.preset.body, **own}, b"messages", messages)
         warnings = _list_warnings(request, self.preset, wire)
-        return EncodedRequest(_PATH, body, self._build_headers(wire, betas), warnings)
+        return EncodedRequest(_PATH, body, headers, warnings)
 
     def _build_headers(self, wire: WireObject, betas: Sequence[str]) -> dict[str, str]:
         """Return version and beta: what the preset, the call and the way of thinking ask for."""
