@@ -457,6 +457,21 @@ def _require_skill(host: OpenSession, prompt: str) -> None:
         )
 
 
+def _attach_files(host: OpenSession, words: str, *, is_verbose: bool) -> None:
+    """Give the model the files that words name with `@`, and say which cannot be given."""
+    from ..repl.typing.mentions import read_mentions  # only such prompts
+    from ..repl.typing.pictures import PictureRules
+
+    setup = host.session.setup
+    rules = PictureRules.from_session(host.models.settings, setup.model)
+    mentions = read_mentions(words, setup.env.working_directory, rules)
+    for document in mentions.documents:
+        host.session.attach(document)
+    for remark in mentions.remarks:
+        if is_verbose or not remark.startswith("attached "):
+            print_warning(remark)
+
+
 async def _run_prompt(
     open_front: OpenFront,
     past: Continuation | None,
@@ -479,6 +494,8 @@ async def _run_prompt(
             host.session.ask_nobody()
         if schema is not None:
             host.session.require_object(schema)
+        if "@" in options.typed_prompt:
+            _attach_files(host, options.typed_prompt, is_verbose=options.verbose)
         code = await answer_prompt(host, prompt, options.output, out=out, warn=print_warning)
     from ..context.remote_state import finish_pushes  # the session is over
 

@@ -139,6 +139,11 @@ class ChatOptions(NamedTuple):
         first = " ".join(self.words)
         return ["/resume"] * (self.resumed == "") + [first] * bool(first.strip())
 
+    @property
+    def typed_prompt(self) -> str:
+        """What -p and the words say, without standard input."""
+        return " ".join(part for part in (self.prompt, " ".join(self.words)) if part)
+
     def read_prompt(self) -> str | None:
         """Return what to answer, from -p, the words and standard input; None to converse.
 
@@ -155,9 +160,9 @@ class ChatOptions(NamedTuple):
         typed = not closed and sys.stdin.isatty()
         if self.prompt is None and typed and (not first or (sys.stdout and sys.stdout.isatty())):
             return None
-        prompt = " ".join(part for part in (self.prompt, first) if part)
         input_text = "" if typed or closed else _read_standard_input()
-        text = "\n\n".join(part for part in (prompt, input_text.rstrip("\n")) if part.strip())
+        parts = (self.typed_prompt, input_text.rstrip("\n"))
+        text = "\n\n".join(part for part in parts if part.strip())
         text = clean_words(text)
         if not text:
             raise ConfigurationError(

@@ -98,6 +98,23 @@ def test_standard_input_joins_the_prompt(place):
     assert entries(place)[1]["data"]["content"][0]["text"] == "review this\n\n+ a line"
 
 
+def test_files_that_a_prompt_names_are_given_to_the_model(place):
+    """As in the terminal; what standard input names is text of others."""
+    (place.folder / "notes.txt").write_text("one\ntwo\nthree\n")
+    (place.folder / "b.bin").write_bytes(b"\0\0")
+    model = place.script({"text": "read"}, {"text": "again"})
+    words = "what is in @notes.txt:2 and @nobody, @b.bin?"
+    done = place.run("gong", "-m", model, "-p", words, stdin="and @notes.txt")
+    assert done.stdout == "read\n"
+    assert "gong: @b.bin is not attached: it is not text" in done.stderr
+    assert "attached notes.txt" not in done.stderr
+    _, prompt, document, _ = (entry["data"] for entry in entries(place))
+    assert '<file path=\\"notes.txt\\" lines=\\"2-2\\" of=\\"3\\">' in json.dumps(document)
+    assert prompt["content"][0]["text"] == f"{words}\n\nand @notes.txt"
+    done = place.run("gong", "-m", model, "-c", "-v", "-p", "now @notes.txt")
+    assert "attached notes.txt: 3 lines" in done.stderr
+
+
 def test_without_a_terminal_standard_input_is_the_prompt(place):
     model = place.script({"text": "ok"})
     place.run("gong", "chat", "-m", model, stdin="hello\n")

@@ -14,6 +14,8 @@ from ...tools.picture_resize import read_picture_size
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from ...agent.model import AgentModel
+    from ...config import Settings
     from ...env.protocol import ProgramRunner
 
 _TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
@@ -36,6 +38,12 @@ class PictureRules(NamedTuple):
     """Whether the settings allow none."""
     blind_model: str = ""
     """The current model where it takes no pictures."""
+
+    @classmethod
+    def from_session(cls, settings: Settings, model: AgentModel) -> PictureRules:
+        """Return the rules of a session's settings for its current model."""
+        blind = "" if model.sees_images else model.name
+        return cls(settings.max_image_size, settings.block_images, blind)
 
 
 def attach_picture(

@@ -134,9 +134,7 @@ class PromptInput:
                 self._host.session.attach(document)
 
     def _read_rules(self) -> PictureRules:
-        settings, model = self._host.models.settings, self._host.session.setup.model
-        blind = "" if model.sees_images else model.name
-        return PictureRules(settings.max_image_size, settings.block_images, blind)
+        return PictureRules.from_session(self._host.models.settings, self._host.session.setup.model)
 
     def add_keys(self, keys: KeyBindings) -> None:
         """Bind pasting, deleting of placeholders, the menu of completions, and own actions."""
