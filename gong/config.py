@@ -337,6 +337,9 @@ def load_settings(
         settings = replace(settings, model=model)
     if mode := environ.get("GONG_PERMISSION"):
         settings = replace(settings, permissions=_replace_mode(settings.permissions, mode))
+    if border := environ.get("GONG_SANDBOX"):
+        mode = check_value("GONG_SANDBOX", border, SandboxMode)
+        settings = replace(settings, sandbox=replace(settings.border, mode=mode))
     kinds = {field.name: field.type for field in msgspec.structs.fields(Settings)}
     kinds["tools"] = tuple[str, ...]  # a flag may ask for none at all, a file may not
     values = {

@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from .git_folders import list_inner_folders, locate_git_folder, read_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from .git_folders import GitFolder
 
@@ -90,6 +90,24 @@ GIT = (
     "-c", "safe.bareRepository=explicit", "-c", "log.showSignature=false",
 )  # fmt: skip
 """Git as we call it: it runs no hook, no monitor and no checker of signatures."""
+
+
+def build_git_variables(environ: Mapping[str, str], folder: str) -> dict[str, str]:
+    """Return the environment variables of git as we call it in a folder.
+
+    None of them names another repository, and no program is found in the repository itself: what
+    works there could have put one of git's name on the search path, as into an active `.venv/bin`.
+    """
+    variables = {name: text for name, text in environ.items() if not name.startswith("GIT_")}
+    repository = locate_git_folder(folder)
+    top = folder if repository is None else repository.top
+    places = variables.get("PATH", "").split(os.pathsep)
+    if len(places) > 1:
+        outside = (
+            place for place in places if not f"{os.path.realpath(place)}/".startswith(f"{top}/")
+        )
+        variables["PATH"] = os.pathsep.join(outside)
+    return variables
 
 
 class GitProgram(NamedTuple):

@@ -35,7 +35,7 @@ from tape.text import replace_surrogates
 
 from .errors import ConfigurationError
 from .front_matter import parse_front_matter
-from .git_programs import list_git_programs, may_name_programs
+from .git_programs import build_git_variables, list_git_programs, may_name_programs
 from .private_files import locate_state_folder, write_private_file
 from .project import COMMAND_FOLDER, SKILL_FOLDERS, list_places, locate_project
 
@@ -219,7 +219,7 @@ def _read_git_part(root: Path, environ: Mapping[str, str]) -> _ReadPart | None:
 
 def ask_git(root: Path, environ: Mapping[str, str], argv: Sequence[str]) -> bytes | None:
     """Return what git prints in a folder, without variables that name another repository."""
-    variables = {name: text for name, text in environ.items() if not name.startswith("GIT_")}
+    variables = build_git_variables(environ, str(root))
     try:
         done = subprocess.run(  # noqa: S603 (git, with fixed words)
             argv,

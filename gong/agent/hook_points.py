@@ -30,6 +30,7 @@ from tape.model.entries import Approval, Assistant, Content, Context, Text, Usag
 from tape.store.phase import ENTRIES
 from tape.text import shorten_to_width, to_single_line
 
+from ..hooks.command_hook import CommandHook
 from ..hooks.dispatcher import HookDispatcher
 from ..hooks.hook import HookSession
 from ..hooks.python_hook import PythonHook
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
     from tape.model.entries import ToolCall
 
+    from ..env.sandbox.sandbox import Sandbox
     from ..hooks.dispatcher import HookFailure, HookOutcome
     from ..hooks.hook import Hook, Point
     from ..llm.types import Request
@@ -90,6 +92,12 @@ class SessionHooks:
         self._tally = _EventTally()
         self._watching: asyncio.Queue[dict[str, Any]] | None = None
         self._watcher: asyncio.Task[None] | None = None
+
+    def enter_sandbox(self, sandbox: Sandbox) -> None:
+        """Let the commands that a project brings run inside a sandbox from now on."""
+        for hook in self.dispatcher.hooks:
+            if isinstance(hook, CommandHook) and hook.rule.is_of_project:
+                hook.sandbox = sandbox
 
     def begin(self, emit: Emit, find_mode: Callable[[], str]) -> None:
         """Report failures of hooks as events from now on; `find_mode` gives the permission mode."""

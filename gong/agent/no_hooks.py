@@ -9,6 +9,7 @@ if TYPE_CHECKING:
 
     from tape.model.entries import Approval, ToolCall
 
+    from ..env.sandbox.sandbox import Sandbox
     from ..llm.types import Request
     from ..policy.approval import ApprovalRequest
     from ..tools.tool import PreparedCall, ToolOutcome
@@ -21,6 +22,9 @@ class NoHooks:
 
     has_watchers = False
     starts_session = False
+
+    def enter_sandbox(self, sandbox: Sandbox) -> None:
+        """Do nothing: there is no hook."""
 
     def begin(self, emit: Callable[[events.Event], None], find_mode: Callable[[], str]) -> None:
         """Do nothing: no hook can fail."""

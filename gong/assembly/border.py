@@ -6,6 +6,7 @@ Where none works, the session warns and runs without one, or stops (`fail_if_una
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -65,6 +66,21 @@ def _choose_limits(border: SandboxSettings) -> UsageLimits:
         border.cpu_seconds or None,
         border.file_mb * _MEGABYTE or None,
     )
+
+
+def build_opener(settings: Settings, environ: Mapping[str, str]) -> Callable[[str], Sandbox | None]:
+    """Return what opens a sandbox that only reads, for programs in a folder."""
+
+    def open_reader(folder: str) -> Sandbox | None:
+        request = replace(build_request(settings, folder, environ), writes=False)
+        try:
+            return open_sandbox(request)
+        except SandboxUnavailable:
+            if settings.border.fail_if_unavailable:
+                raise
+            return None
+
+    return open_reader
 
 
 def open_border(

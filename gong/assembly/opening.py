@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from ..agent.hook_points import SessionHooks
     from ..agent.setup import SessionAgents, ToolSource
     from ..config import Settings
+    from ..env.sandbox.sandbox import Sandbox
     from ..skills.session_skills import SessionSkills
 
 
@@ -141,6 +142,8 @@ def load_session_hooks(front: FrontEnd) -> SessionHooks | NoHooks:
 
         policy = front.settings.variable_rules
         loaded = load_hooks(folder, environ, front.settings.hooks, policy)
+        if front.settings.border.mode != "off":
+            loaded.leave_out_python()
         for warning in loaded.warnings:
             front.warn(warning)
         hooks += loaded.list_active()
@@ -167,10 +170,10 @@ def _has_user_hooks(environ: Mapping[str, str]) -> bool:
     return b'"hooks"' in shared
 
 
-def load_tool_sources(front: FrontEnd) -> tuple[ToolSource, ...]:
+def load_tool_sources(front: FrontEnd, sandbox: Sandbox | None = None) -> tuple[ToolSource, ...]:
     """Return where tools beside the built-in ones come from; nothing is imported without any.
 
-    Warns of what cannot be used. Nothing is started.
+    Warns of what cannot be used. Nothing is started; programs will be, inside the sandbox.
     """
     sources: list[ToolSource] = []
     folder, environ, settings = front.folder, front.environ, front.settings
@@ -190,6 +193,7 @@ def load_tool_sources(front: FrontEnd) -> tuple[ToolSource, ...]:
             tool_patterns,
             version=front.program.partition("/")[2],
             host_servers=front.servers,
+            sandbox=sandbox,
         )
         for warning in warnings:
             front.warn(warning)
@@ -244,6 +248,8 @@ async def _assemble_session(
 
         stores = (str(front.library.store.path),)
         sandbox = open_border(settings, folder, environ, stores, front.warn)
+    if sandbox is not None:
+        hooks.enter_sandbox(sandbox)
     env = front.make_environment(folder, environ, policy=settings.variable_rules, sandbox=sandbox)
     await env.initialize()
     finding = asyncio.create_task(find_repository(env, environ))
@@ -296,7 +302,7 @@ async def _assemble_session(
         find_model=models.choose,
         hooks=hooks,
         load_skills=models.load_skills,
-        sources=load_tool_sources(front),
+        sources=load_tool_sources(front, sandbox),
         file_recorder=front.build_file_recorder(),
         open_agents=partial(_open_agents, front, models),
     )

@@ -34,7 +34,11 @@ from .options import load_settings
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_VARIABLES = {"model": "GONG_MODEL", "permissions.mode": "GONG_PERMISSION"}
+_VARIABLES = {
+    "model": "GONG_MODEL",
+    "permissions.mode": "GONG_PERMISSION",
+    "sandbox": "GONG_SANDBOX",
+}
 """Setting → the variable of the environment that overrides it."""
 
 

@@ -114,7 +114,13 @@ def review(
     findings = choose(find_all_faults(files, settings.review.rules))
     memory = open_memory(changes.root, os.environ)
     # Of a patch, lines may not be there: an analyser would see broken files
-    analysed = find_with_analysers([file for file in files if file.is_whole], os.environ, memory)
+    whole = [file for file in files if file.is_whole]
+    open_sandbox = None
+    if settings.border.mode != "off":
+        from ..assembly.border import build_opener  # only with a sandbox
+
+        open_sandbox = build_opener(settings, os.environ)
+    analysed = find_with_analysers(whole, os.environ, memory, open_sandbox)
     findings = merge_findings([*findings, *choose(analysed.found)])
     name = model or os.environ.get("GONG_MODEL") or settings.model
     model_name = name if files and name and not no_model else None

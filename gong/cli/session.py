@@ -63,7 +63,7 @@ def open_front_end(
     if settings.review.every > 0:
         from ..review.automatic import AutomaticReview  # only if it is asked for
 
-        hooks = (AutomaticReview(settings.review, folder, os.environ),)
+        hooks = (AutomaticReview(settings, folder, os.environ),)
     with open_store(config.locate_store(settings, os.environ), person=settings.person) as library:
         program = f"gong/{__version__}"
         yield FrontEnd(

@@ -34,6 +34,7 @@ from .matching import HookCondition, HookMatcher
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from ..env.sandbox.sandbox import Sandbox
     from .hook import Point
 
 DEFAULT_SECONDS = 30.0
@@ -70,6 +71,8 @@ class HookRule:
     """Whether it runs only the first time in a session."""
     background: bool = False
     """Whether nobody waits for its answer."""
+    is_of_project: bool = False
+    """Whether a project brings it: then it runs inside the session's sandbox."""
 
 
 class CommandHook:
@@ -83,6 +86,8 @@ class CommandHook:
         self._condition = HookCondition(rule.condition) if rule.condition else None
         self._project, self._variables = project, variables
         self._is_done = False
+        self.sandbox: Sandbox | None = None
+        """The sandbox that it runs in, if there is one."""
         self.report_late: Callable[[CommandHook, Point, Exception], None] | None = None
         """Called with a failure in the background; the first dispatcher sets it."""
         self._background: set[asyncio.Task[HookAnswer]] = set()
@@ -188,14 +193,17 @@ class CommandHook:
         ):
             input_file.write(data)
             input_file.seek(0)
+            words, variables = self._build_words(), self._build_variables(call)
+            if self.sandbox is not None:
+                words, variables = self.sandbox.wrap(words, variables)
             try:
                 process = await asyncio.create_subprocess_exec(
-                    *self._build_words(),
+                    *words,
                     stdin=input_file,
                     stdout=output,
                     stderr=errors,
                     cwd=call.facts.cwd,
-                    env=self._build_variables(call),
+                    env=variables,
                     start_new_session=True,
                 )
             except (OSError, ValueError) as error:

@@ -17,7 +17,7 @@ file; nothing here ends a session.
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -84,6 +84,15 @@ class HookSet:
     def list_active(self) -> list[Hook]:
         """Return the hooks that may run, in order."""
         return [hook.hook for hook in self.configured if hook.is_active]
+
+    def leave_out_python(self) -> None:
+        """Leave out Python hooks of a project: they would run in gong's process, in no sandbox."""
+        theirs = [h for h in self.configured if h.event == "python" and h.trust == "trusted"]
+        self.configured = [hook for hook in self.configured if hook not in theirs]
+        self.warnings += [
+            f"{hook.source}: the Python hook {hook.runs} is left out: it cannot run in the sandbox"
+            for hook in theirs
+        ]
 
 
 def load_hooks(
@@ -207,7 +216,7 @@ class _HookLoader:
         kind = row.get("type", "command")
         if kind != "command":
             raise ValueError(f"hooks of type {kind!r} are not run: only type command is")
-        rule = _read_rule(event, row, source)
+        rule = replace(_read_rule(event, row, source), is_of_project=trust != "user")
         hook = CommandHook(rule, self._project, self._variables)
         runs = " ".join([rule.command, *(rule.args or ())])
         return ConfiguredHook(event, rule.matcher, runs, source, trust, hook)

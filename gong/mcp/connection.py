@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     import httpx2
     from mcp.client.session import ClientRequestContext, IncomingMessage
 
+    from ..env.sandbox.sandbox import Sandbox
     from ..tools.tool import ToolContext, ToolOutcome
     from .servers import ServerConfig
 
@@ -72,6 +73,7 @@ class ServerConnection:
         log: Path,
         auth: httpx2.Auth | None = None,
         version: str = "",
+        sandbox: Sandbox | None = None,
     ) -> None:
         self.server, self.log = server, log
         self.state: ServerState = "stopped"
@@ -86,7 +88,7 @@ class ServerConnection:
         self.starts = 0
         """How often it was started."""
         self._folder, self._variables = folder, variables
-        self._auth, self._version = auth, version
+        self._auth, self._version, self._sandbox = auth, version, sandbox
         self._client: Client | None = None
         self._owner: asyncio.Task[None] | None = None
         self._settled = asyncio.Event()
@@ -207,6 +209,7 @@ class ServerConnection:
             self._answers,
             auth=self._auth,
             on_end=self._stop.set,
+            sandbox=self._sandbox,
         )
         return Client(
             transport,

@@ -82,6 +82,8 @@ class ServerConfig(Struct, frozen=True, omit_defaults=True):
     oauth: OAuthClient = OAuthClient()
     startup_seconds: float = STARTUP_SECONDS
     call_seconds: float = CALL_SECONDS
+    is_inside: bool = True
+    """Whether its process runs in the session's sandbox; only the user's own may be outside."""
     only: tuple[str, ...] = ()
     """Its tools that are offered; empty for all."""
     without: tuple[str, ...] = ()
@@ -230,6 +232,7 @@ def read_server(
         call_seconds=_read_seconds(
             entry, ("tool_timeout_sec", 1), ("timeout", 1000), default=CALL_SECONDS
         ),
+        is_inside=not (entry.get("sandbox") is False and scope in {"user", "host"}),
         only=_read_texts(entry.get("enabled_tools", entry.get("includeTools")), where, "tools"),
         without=_read_texts(entry.get("disabled_tools", entry.get("excludeTools")), where, "tools"),
     )

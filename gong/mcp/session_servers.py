@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     import mcp_types as types
 
+    from ..env.sandbox.sandbox import Sandbox
     from ..env.variables import VariablePolicy, VariableRules
     from ..tools.registry import ToolRegistry
     from ..tools.tool import ToolContext
@@ -75,8 +76,9 @@ class SessionServers:
         policy: VariablePolicy | VariableRules = "filter",
         patterns: Sequence[str] | None = None,
         version: str = "",
+        sandbox: Sandbox | None = None,
     ) -> None:
-        """Take the servers in their order; nothing is started.
+        """Take the servers in their order; nothing is started, and later inside the `sandbox`.
 
         `patterns` has the names and patterns of the tools that are offered; None offers all.
         """
@@ -86,7 +88,7 @@ class SessionServers:
         self.offered: dict[str, ServerTool] = {}
         """The tools that the session has, by the names it knows them under."""
         self._folder, self._environ, self._policy = folder, environ, policy
-        self._wanted, self._version = patterns, version
+        self._wanted, self._version, self._sandbox = patterns, version, sandbox
         self._told: set[str] = set()
         """The servers whose failure was told, until they are ready again; the remarks that were."""
         self._joined: dict[str, tuple[types.Tool, ...]] = {}
@@ -162,6 +164,7 @@ class SessionServers:
             log=transports.locate_log(server.name, self._environ),
             auth=auth,
             version=self._version,
+            sandbox=self._sandbox if server.is_inside else None,
         )
         return connection
 
@@ -276,6 +279,7 @@ def load_session_servers(
     *,
     version: str,
     host_servers: Mapping[str, Any] | None = None,
+    sandbox: Sandbox | None = None,
 ) -> tuple[SessionServers | None, tuple[str, ...]]:
     """Return the servers of a session, None without any, and what to warn of.
 
@@ -302,5 +306,6 @@ def load_session_servers(
         policy=policy,
         patterns=patterns,
         version=version,
+        sandbox=sandbox,
     )
     return servers, tuple(warnings)

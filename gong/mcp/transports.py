@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     import httpx2
     from mcp.client._transport import ReadStream, TransportStreams, WriteStream
 
+    from ..env.sandbox.sandbox import Sandbox
     from .answer_check import AnswerCheck
     from .servers import ServerConfig
 
@@ -58,19 +59,23 @@ async def open_transport(
     *,
     auth: httpx2.Auth | None = None,
     on_end: Callable[[], None] = lambda: None,
+    sandbox: Sandbox | None = None,
 ) -> AsyncGenerator[TransportStreams, None]:
     """Reach a server; `on_end` is called when it ends its side, `answers` corrects its answers.
 
     A process gets `variables` and those of its entry, runs in `folder`, and writes its errors to
-    `log`. Raises OSError where it cannot be started.
+    `log`. With a `sandbox` it runs inside. Raises OSError where it cannot be started.
     """
     async with AsyncExitStack() as stack:
         if server.kind == "stdio":
             errors = stack.enter_context(_open_log(log))
+            words, all_variables = [server.command, *server.args], {**variables, **server.env}
+            if sandbox is not None:
+                words, all_variables = sandbox.wrap(words, all_variables)
             parameters = StdioServerParameters(
-                command=server.command,
-                args=[*server.args],
-                env={**variables, **server.env},
+                command=words[0],
+                args=words[1:],
+                env=all_variables,
                 cwd=server.cwd or folder,
                 encoding_error_handler="replace",
             )

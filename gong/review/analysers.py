@@ -35,9 +35,13 @@ from .secrets import is_sample_path
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from ..env.sandbox.sandbox import Sandbox
     from .diff import ReviewedFile
     from .findings import Severity
     from .memory import ReviewMemory
+
+    OpenSandbox = Callable[[str], Sandbox | None]
+    """Opens a sandbox for programs in a folder, which whoever called it closes."""
 
 _SECONDS = 120
 _READING = 3
@@ -103,11 +107,15 @@ class _Analyser(NamedTuple):
 
 
 def find_with_analysers(
-    files: Sequence[ReviewedFile], environ: Mapping[str, str], memory: ReviewMemory
+    files: Sequence[ReviewedFile],
+    environ: Mapping[str, str],
+    memory: ReviewMemory,
+    open_sandbox: OpenSandbox | None = None,
 ) -> Analysed:
     """Return what the installed analysers find in files, also in unchanged lines.
 
-    One that has seen the content of a file is not asked about it again.
+    One that has seen the content of a file is not asked about it again. With `open_sandbox` each
+    runs in a sandbox.
     """
     done = Analysed([], [], [], [])
     for analyser in _ANALYSERS:
@@ -129,7 +137,7 @@ def find_with_analysers(
         new = [file for file in named if known[file.path] is None]
         if new:
             try:
-                by_path = _ask_analyser(analyser, program, new, environ)
+                by_path = _ask_analyser(analyser, program, new, environ, open_sandbox)
             except (OSError, ValueError, LookupError, subprocess.TimeoutExpired) as error:
                 done.failed.append(FailedPart(analyser.name, f"it cannot be read: {error}"))
                 continue
@@ -147,7 +155,11 @@ def _find_program(name: str, environ: Mapping[str, str]) -> str | None:
 
 
 def _ask_analyser(
-    analyser: _Analyser, program: str, files: Sequence[ReviewedFile], environ: Mapping[str, str]
+    analyser: _Analyser,
+    program: str,
+    files: Sequence[ReviewedFile],
+    environ: Mapping[str, str],
+    open_sandbox: OpenSandbox | None,
 ) -> dict[str, list[ReviewFinding]]:
     """Return what an analyser finds, by file.
 
@@ -161,7 +173,13 @@ def _ask_analyser(
             copy.parent.mkdir()
             copy.write_text(f"{file.text}\n", "utf-8", errors="surrogateescape")
             copies.append(f"./{number}/{copy.name}")
-        output = _run_analyser([program, *analyser.words, "--", *copies], folder, environ)
+        words = [program, *analyser.words, "--", *copies]
+        sandbox = None if open_sandbox is None else open_sandbox(folder)
+        try:
+            output = _run_analyser(words, folder, environ, sandbox)
+        finally:
+            if sandbox is not None:
+                sandbox.close()
     by_path: dict[str, list[ReviewFinding]] = {file.path: [] for file in files}
     try:
         listed = analyser.read(output)
@@ -212,12 +230,17 @@ def _name_rule(source: str, code: str, text: str, severity: Severity) -> tuple[s
     return known or (f"{source}-{code}", severity)
 
 
-def _run_analyser(command: list[str], folder: str, environ: Mapping[str, str]) -> Any:
+def _run_analyser(
+    command: list[str], folder: str, environ: Mapping[str, str], sandbox: Sandbox | None
+) -> Any:
     """Return the JSON that an analyser prints."""
+    variables = VariableRules().select_variables(environ)
+    if sandbox is not None:
+        command, variables = sandbox.wrap(command, variables)
     done = subprocess.run(  # noqa: S603 (a program that was found, and names of our own)
         command,
         cwd=folder,
-        env=VariableRules().select_variables(environ),
+        env=variables,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         timeout=_SECONDS,

@@ -20,7 +20,8 @@ from .review import choose_findings, find_all_faults, select_files
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ..config import ReviewSettings
+    from ..config import Settings
+    from .analysers import OpenSandbox
 
 
 class AutomaticReview:
@@ -28,9 +29,14 @@ class AutomaticReview:
 
     timeout = 60.0
 
-    def __init__(self, settings: ReviewSettings, folder: str, environ: Mapping[str, str]) -> None:
-        """Take the settings; `every` is at least 1."""
-        self._settings, self._folder, self._environ = settings, folder, environ
+    def __init__(self, settings: Settings, folder: str, environ: Mapping[str, str]) -> None:
+        """Take the settings; `every` of those for reviews is at least 1."""
+        self._settings, self._folder, self._environ = settings.review, folder, environ
+        self._open_sandbox: OpenSandbox | None = None
+        if settings.border.mode != "off":
+            from ..assembly.border import build_opener  # only with a sandbox
+
+            self._open_sandbox = build_opener(settings, environ)
         self._answers = 0
         self._told: set[str] = set()
         """What was found before: the ids of findings, with the text of their lines."""
@@ -47,7 +53,9 @@ class AutomaticReview:
             return None
         files = select_files(changes.files, self._settings.ignore)
         memory = open_memory(changes.root, self._environ)
-        analysed = await asyncio.to_thread(find_with_analysers, files, self._environ, memory)
+        analysed = await asyncio.to_thread(
+            find_with_analysers, files, self._environ, memory, self._open_sandbox
+        )
         findings = choose_findings(
             [*find_all_faults(files, self._settings.rules), *analysed.found],
             files,

@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import ConfigurationError
-from ..subagents.worktree import build_git_variables, read_git, run_git
+from ..git_programs import build_git_variables
+from ..subagents.worktree import read_git, run_git
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -83,7 +84,7 @@ async def read_changes(
     patch: str | None = None,
 ) -> ReviewedChanges:
     """Return what changed. Raises ConfigurationError where no repository or no such commit is."""
-    variables = build_git_variables(environ)
+    variables = build_git_variables(environ, folder)
 
     async def ask(*words: str) -> str:
         return await read_git(variables, root, "-c", "core.quotePath=true", *words)

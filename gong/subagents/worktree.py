@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from tape.folders import locate_repository
 
 from ..errors import ConfigurationError
-from ..git_programs import GIT, build_overrides
+from ..git_programs import GIT, build_git_variables, build_overrides
 from ..private_files import locate_state_folder
 from ..trust import list_untrusted_git_programs
 
@@ -68,7 +68,7 @@ async def add_worktree(folder: str, environ: Mapping[str, str], name: str) -> Wo
     root = locate_repository(folder)
     if root is None:
         raise ConfigurationError(f"{folder} is in no git repository: there can be no worktree")
-    variables = build_git_variables(environ)
+    variables = build_git_variables(environ, root)
     commit = await run_git(variables, root, "rev-parse", "--verify", "HEAD")
     known = hashlib.sha256(root.encode()).hexdigest()[:8]
     place = locate_state_folder(environ) / "worktrees" / f"{Path(root).name}-{known}" / name
@@ -77,11 +77,6 @@ async def add_worktree(folder: str, environ: Mapping[str, str], name: str) -> Wo
     words = ("worktree", "add", "--quiet", "-b", branch, str(place), commit)
     await run_git(variables, root, *words)
     return Worktree(root, str(place), branch, commit, variables)
-
-
-def build_git_variables(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment variables of git: none that name another repository."""
-    return {name: text for name, text in environ.items() if not name.startswith("GIT_")}
 
 
 async def run_git(variables: Mapping[str, str], folder: str, *words: str) -> str:

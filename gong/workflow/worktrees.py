@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import ConfigurationError
-from ..subagents.worktree import add_worktree, build_git_variables, run_git
+from ..git_programs import build_git_variables
+from ..subagents.worktree import add_worktree, run_git
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,7 +42,7 @@ class TaskRepository:
 
     def __init__(self, folder: str, environ: Mapping[str, str]) -> None:
         self.folder, self._environ = folder, environ
-        self._variables = build_git_variables(environ)
+        self._variables = build_git_variables(environ, folder)
 
     async def run(self, folder: str, *words: str) -> str:
         """Return what git prints in a folder; raises ConfigurationError where it fails."""

@@ -7,9 +7,15 @@ import pytest
 
 from gong import trust
 from gong.config import PermissionSettings
-from gong.git_programs import GitProgram, build_overrides, list_git_programs, may_name_programs
+from gong.git_programs import (
+    GitProgram,
+    build_git_variables,
+    build_overrides,
+    list_git_programs,
+    may_name_programs,
+)
 from gong.policy.permissions import build_policy
-from gong.subagents.worktree import add_worktree, build_git_variables, read_git
+from gong.subagents.worktree import add_worktree, read_git
 from gong.workflow.worktrees import TaskRepository
 
 
@@ -266,7 +272,7 @@ def arm(root, git):
 
 async def test_our_own_git_runs_none_of_them(root, git, environ):
     traces = arm(root, git)
-    variables = build_git_variables(environ)
+    variables = build_git_variables(environ, str(root))
     assert "?? .gitattributes" in await read_git(variables, str(root), "status", "--porcelain")
     made = await add_worktree(str(root), environ, "x")
     (root.parent / "project/b.txt").write_text("b\n")

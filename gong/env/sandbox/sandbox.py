@@ -128,6 +128,11 @@ class Sandbox:
         return self.request.writes and not is_open
 
     @property
+    def mode(self) -> Literal["read-only", "workspace-write"]:
+        """The mode of the settings that it was made for."""
+        return "workspace-write" if self.request.writes else "read-only"
+
+    @property
     def temporary_directory(self) -> str:
         """The folder of temporary files, under the name that it has inside and outside."""
         return self.border.temporary

@@ -67,6 +67,13 @@ _PROGRAM = re.compile(r"^(?:tape|gong): ", re.MULTILINE)
 """What the command line puts before its messages: here a slash command says them."""
 
 
+def build_program_variables(host: OpenSession) -> dict[str, str]:
+    """Return the variables of a program of ours: it works in this store and in this sandbox."""
+    sandbox = getattr(host.session.setup.env, "sandbox", None)
+    inside = {} if sandbox is None else {"GONG_SANDBOX": sandbox.mode}
+    return {**os.environ, "TAPE_HOME": str(host.library.store.tapes.parent), **inside}
+
+
 async def run_program(command: ProgramCommand, host: OpenSession, argument: str) -> CommandReply:
     """Run a command to its end, and return what it printed; an error is a reply too."""
     words = shlex.split(f"{command.line} {argument or command.default}")
@@ -84,8 +91,7 @@ async def run_program(command: ProgramCommand, host: OpenSession, argument: str)
         stderr=asyncio.subprocess.STDOUT,
         cwd=host.session.setup.env.working_directory,
         env={
-            **os.environ,
-            "TAPE_HOME": str(host.library.store.tapes.parent),
+            **build_program_variables(host),
             "COLUMNS": str(shutil.get_terminal_size().columns),
             "NO_COLOR": "1",
             "PAGER": "cat",

@@ -6,13 +6,13 @@ A workflow runs as a process of its own, which continues when the conversation e
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 from typing import TYPE_CHECKING
 
 from tape.errors import NotFound
 
 from .command import CommandReply, SlashCommand
+from .program import build_program_variables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -84,7 +84,7 @@ async def _start_program(
         stdout=output,
         stderr=output,
         cwd=host.session.setup.env.working_directory,
-        env={**os.environ, "TAPE_HOME": str(host.library.store.tapes.parent)},
+        env=build_program_variables(host),
         start_new_session=True,
     )
 

@@ -3,12 +3,14 @@
 import json
 import os
 import shutil
+import sys
 import tempfile
 from pathlib import Path
 
 import pytest
 
 import gong
+from gong import trust
 from gong.agent import events
 from gong.config import SandboxSettings, Settings
 from gong.errors import ConfigurationError
@@ -138,3 +140,70 @@ async def test_a_session_stops_where_its_folder_cannot_be_in_a_sandbox(base):
     played.folder = base / "home"
     with pytest.raises(ConfigurationError, match="holds your home folder"):
         await played.run()
+
+
+SERVER = """
+import json, sys
+for line in sys.stdin:
+    request = json.loads(line)
+    result = {}
+    if request.get("method") == "initialize":
+        version = request["params"]["protocolVersion"]
+        info = {"name": "probe", "version": "1"}
+        result = {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": info}
+    if request.get("method") == "tools/list":
+        result = {"tools": [{"name": "probe", "inputSchema": {"type": "object"}}]}
+    if request.get("method") == "tools/call":
+        try:
+            open(sys.argv[1], "w").write("x")
+            text = "left"
+        except OSError as error:
+            text = error.strerror
+        result = {"content": [{"type": "text", "text": text}]}
+    if "id" in request:
+        print(json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": result}), flush=True)
+"""
+
+
+def trust_all(played):
+    project = trust.read_project(str(played.folder), played.environ)
+    trust.trust_project(project, played.environ)
+
+
+async def test_hooks_of_a_project_are_inside_and_those_of_the_user_are_not(base):
+    """M220: what a project brings runs in the sandbox."""
+    played = Played(base, call("bash", command="true"))
+    theirs = {"command": f"echo x > {base}/outside/theirs; echo y > here"}
+    ours = {"command": f"echo x > {base}/outside/ours"}
+    for folder, hook in ((played.folder / ".gong", theirs), (base / "home/.config/gong", ours)):
+        folder.mkdir(parents=True)
+        hooks = {"PreToolUse": [{"hooks": [{"type": "command", **hook}]}]}
+        (folder / "hooks.json").write_text(json.dumps({"hooks": hooks}))
+    trust_all(played)
+    await played.run(asks=False)
+    assert sorted(file.name for file in played.outside.iterdir()) == ["ours"]
+    assert (played.folder / "here").exists()
+
+
+@pytest.mark.parametrize(
+    ("scope", "text"), [("project", "Read-only file system"), ("user", "left")]
+)
+async def test_a_server_is_inside_unless_the_user_says_otherwise(base, scope, text):
+    """M220: servers of a project cannot leave, whatever their entry says."""
+    pytest.importorskip("mcp")
+    played = Played(base, call("probe__probe"))
+    (played.folder / "server.py").write_text(SERVER)
+    entry = {
+        "command": sys.executable,
+        "args": [str(played.folder / "server.py"), str(played.outside / "a")],
+        "sandbox": False,
+    }
+    file = (
+        played.folder / ".mcp.json" if scope == "project" else base / "home/.config/gong/mcp.json"
+    )
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps({"mcpServers": {"probe": entry}}))
+    trust_all(played)
+    await played.run(asks=False, mode="bypass")
+    assert played.results == [text]
+    assert (played.outside / "a").exists() == (scope == "user")
