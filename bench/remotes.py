@@ -19,11 +19,12 @@ from measure import Row, by_turns, seconds, table
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from tape.index.library import list_tapes, open_store, read_stamps
+from tape.index.library import list_tapes, open_store
+from tape.remote.changed import find_changed
 from tape.remote.cursor import Cursor
 from tape.remote.folder import FolderRemote
 from tape.remote.pull import pull_tapes
-from tape.remote.push import Pusher, select_changed
+from tape.remote.push import Pusher
 from tape.remote.registry import open_remote
 from tape.store.store import Beginning, Store
 from tests.tape import making
@@ -148,12 +149,12 @@ def nothing_new_row(store: Store, tapes: int, rounds: int) -> Row:
         list_tapes(*library)
         remote, name = FolderRemote(Path(folder)), "nothing"
         with Cursor.open(store.path, name) as cursor:
-            stamps = read_stamps(*library)
+            stamps = find_changed(library, cursor)
             for _ in Pusher(store, remote, cursor, stamps=stamps).push([*stamps]):
                 pass
 
             def push_nothing() -> None:
-                assert select_changed(read_stamps(*library), cursor) == []
+                assert find_changed(library, cursor) == {}
 
             pair = by_turns(
                 rounds,

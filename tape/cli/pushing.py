@@ -15,10 +15,11 @@ import click
 from ..clock import read_clock
 from ..errors import Busy, RemoteUnavailable, UsageError
 from ..folders import locate_repository
-from ..index.library import list_tapes, read_stamps
+from ..index.library import read_tape_rows
 from ..remote.behind import note_failure
+from ..remote.changed import find_changed, read_stamps
 from ..remote.pull import pull_tapes
-from ..remote.push import Pusher, add_origins, select_changed
+from ..remote.push import Pusher, add_origins
 from ..remote.registry import (
     KnownRemote,
     add_remote,
@@ -27,6 +28,7 @@ from ..remote.registry import (
     read_registry,
 )
 from ..repository import find_work_facts
+from ..store.recorded_tape import TapeFolders
 from ..text import SHORT, format_count
 from .environment import find_store_home, get_current_folder
 from .listing import select_in_project
@@ -163,9 +165,14 @@ def _push_new(
     is_quiet: bool,
 ) -> int:
     with open_named_remote(options, name) as opened:
-        stamps = read_stamps(*opened.library)
-        chosen = _choose_tapes(options, opened.library, choice, stamps)
-        changed = add_origins(opened.library.store, select_changed(chosen, opened.cursor))
+        library = opened.library
+        new = find_changed(library, opened.cursor)
+        folders = TapeFolders(library.store)
+        chosen = _choose_tapes(options, library, choice, new)
+        for row in read_tape_rows(*library, chosen):
+            folders.add(row.folder)
+        changed = add_origins(library.store, folders, chosen)
+        stamps = {**new, **read_stamps(library, [tape for tape in changed if tape not in new])}
         if choice.known:
             changed = [tape for tape in changed if opened.cursor.read_tape(tape).seq]
         is_first = not opened.cursor.read_log_number("end")
@@ -173,8 +180,11 @@ def _push_new(
         if asks and not how.confirm_plan(_describe_push(opened, changed)):
             return how.report_refusal()
         waiting = opened.cursor.read_waiting()
-        outcomes = _push_tapes(opened, changed, stamps, raw=choice.raw or opened.known.raw)
-        _end_waiting(opened.cursor, waiting, chosen, outcomes)
+        outcomes: list[PushOutcome] = []
+        if changed or opened.cursor.list_erasures():  # of a push that was interrupted
+            raw = choice.raw or opened.known.raw
+            outcomes = _push_tapes(build_pusher(opened, stamps, raw=raw, folders=folders), changed)
+        _end_waiting(opened.cursor, waiting, new, outcomes)
         if any(outcome.chunks for outcome in outcomes):
             update_catalogue(opened.remote)
     pushed = [outcome for outcome in outcomes if outcome.chunks or outcome.error or outcome.secrets]
@@ -188,10 +198,14 @@ def _push_new(
 def _end_waiting(
     cursor: Cursor,
     waiting: dict[str, float],
-    chosen: Collection[str],
+    new: Collection[str],
     outcomes: Sequence[PushOutcome],
 ) -> None:
-    """Record which of the tapes that wait are at the remote now, and why others are not."""
+    """Record which of the tapes that wait are at the remote now, and why others are not.
+
+    `new` are those that had changed before the push.
+    """
+    tried = {outcome.tape for outcome in outcomes}
     complaints = {
         outcome.tape: outcome.error or "it holds secrets"
         for outcome in outcomes
@@ -200,7 +214,7 @@ def _end_waiting(
     for tape, last in waiting.items():
         if tape in complaints:
             cursor.save_complaint(tape, complaints[tape])
-        elif tape in chosen:
+        elif tape in tried or tape not in new:
             cursor.end_waiting(tape, last)
 
 
@@ -247,9 +261,9 @@ def _end_late_process() -> None:
 
 
 def _choose_tapes(
-    options: GlobalOptions, library: Library, choice: _Choice, stamps: dict[str, str | None]
-) -> dict[str, str | None]:
-    """Return the chosen tapes with their stamps."""
+    options: GlobalOptions, library: Library, choice: _Choice, new: Collection[str]
+) -> list[str]:
+    """Return the chosen ones of the tapes that are new to a remote."""
     if choice.refs:
         if choice.every or choice.project or choice.since:
             raise UsageError("REF names the tapes: leave out --all, --project and --since")
@@ -257,23 +271,23 @@ def _choose_tapes(
         for text in choice.refs:
             with open_ref(options, text) as (tape, _, _branch):
                 chosen.append(tape.id)
-        return {tape: stamps.get(tape) for tape in chosen}
-    if choice.every and not choice.project and not choice.since:
-        return stamps
-    rows: Sequence[TapeRow] = list_tapes(*library)
+        return [tape for tape in chosen if tape in new]
+    if not new or (choice.every and not choice.project and not choice.since):
+        return [*new]
+    rows: Sequence[TapeRow] = read_tape_rows(*library, [*new])
     folder = choice.project
     if folder is None and not choice.every and not choice.since:
         here = get_current_folder()
         folder = locate_repository(here) or here
     if folder is not None:
         rows = select_in_project(rows, folder)
-    return {row.id: stamps.get(row.id) for row in rows if row.updated >= choice.since}
+    return [row.id for row in rows if row.updated >= choice.since]
 
 
 def _describe_push(opened: OpenRemote, tapes: Sequence[str]) -> Iterator[str]:
     """Yield what would leave, and where to."""
     yield f"{format_count(len(tapes), 'tape')} would go to {opened.name}: {opened.known.url}"
-    rows = {row.id: row for row in list_tapes(*opened.library)}
+    rows = {row.id: row for row in read_tape_rows(*opened.library, tapes[:_MAX_NAMED])}
     for tape in tapes[:_MAX_NAMED]:
         row = rows.get(tape)
         yield f"  {tape[:SHORT]}  {(row and row.title) or '–'}"
@@ -281,16 +295,7 @@ def _describe_push(opened: OpenRemote, tapes: Sequence[str]) -> Iterator[str]:
         yield f"  and {len(tapes) - _MAX_NAMED} more"
 
 
-def _push_tapes(
-    opened: OpenRemote,
-    tapes: Sequence[str],
-    stamps: dict[str, str | None],
-    *,
-    raw: bool,
-) -> list[PushOutcome]:
-    if not tapes and not opened.cursor.list_erasures():  # of a push that was interrupted
-        return []
-    pusher = build_pusher(opened, stamps, raw=raw)
+def _push_tapes(pusher: Pusher, tapes: Sequence[str]) -> list[PushOutcome]:
     outcomes: list[PushOutcome] = []
     with show_progress("pushed tape") as progress:
         for outcome in pusher.push(tapes):
@@ -299,11 +304,23 @@ def _push_tapes(
     return outcomes
 
 
-def build_pusher(opened: OpenRemote, stamps: dict[str, str | None], *, raw: bool) -> Pusher:
+def build_pusher(
+    opened: OpenRemote,
+    stamps: dict[str, str | None],
+    *,
+    raw: bool,
+    folders: TapeFolders | None = None,
+) -> Pusher:
     """Return what pushes to a remote in the name of who works here."""
     person = find_work_facts(None, os.environ).person or ""
     return Pusher(
-        opened.library.store, opened.remote, opened.cursor, person=person, raw=raw, stamps=stamps
+        opened.library.store,
+        opened.remote,
+        opened.cursor,
+        person=person,
+        raw=raw,
+        stamps=stamps,
+        folders=folders,
     )
 
 

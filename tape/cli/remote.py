@@ -12,12 +12,11 @@ import click
 
 from ..clock import format_timestamp, render_time
 from ..errors import Damaged, UsageError
-from ..index.library import Library, read_stamps
 from ..remote.behind import read_remote_behind
+from ..remote.changed import find_changed
 from ..remote.cursor import REMOTES_NAME, Cursor
 from ..remote.merging import find_mergeable, merge_chunks
 from ..remote.pull import find_new_chunks
-from ..remote.push import select_changed
 from ..remote.registry import (
     MODES,
     SCHEMES,
@@ -44,6 +43,7 @@ from .user_service import build_launchd_agent, build_systemd_unit
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ..index.library import Library
     from ..remote.behind import BehindState
     from ..remote.remote import Remote
     from .group import GlobalOptions
@@ -203,7 +203,7 @@ def status(options: GlobalOptions, name: str | None, probe: bool, as_json: bool)
     was pushed last, how many tapes wait for a push of their own, and why the last one failed.
     """
     with open_named_remote(options, name) as (library, chosen, known, there, cursor):
-        push = len(select_changed(read_stamps(*library), cursor))
+        push = len(find_changed(library, cursor))
         pull = len(find_new_chunks(there, cursor).wanted)
         pushed = cursor.read_log_number("time")
         state = read_remote_behind(library.store.path, chosen)

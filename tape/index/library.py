@@ -27,7 +27,7 @@ from .tape_filter import EVERY_TAPE
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from collections.abc import Set as AbstractSet
     from pathlib import Path
 
@@ -179,6 +179,17 @@ def list_tapes(
     return ask_index(index, lambda index: index.rows(cwd, limit, project, root), scan)
 
 
+def read_tape_rows(store: Store, index: Index | None, tapes: Sequence[str]) -> list[TapeRow]:
+    """Return the rows of some tapes, given by their ids, newest first."""
+
+    def scan() -> list[TapeRow]:
+        return [row for row in list_tapes(store, None) if row.id in {*tapes}]
+
+    return ask_index(
+        index, lambda index: index.answer(partial(lookups.select_rows_of, tapes)), scan
+    )
+
+
 def list_roots(store: Store, index: Index | None) -> list[str]:
     """Return the project of each tape, or else its folder, each once and in order.
 
@@ -190,19 +201,6 @@ def list_roots(store: Store, index: Index | None) -> list[str]:
         return sorted({find_root(row) for row in list_tapes(store, None)} - {""})
 
     return ask_index(index, lambda index: index.answer(lookups.select_roots), scan)
-
-
-def read_stamps(store: Store, index: Index | None) -> dict[str, str | None]:
-    """Return the stamps of the files of each tape (`reader.describe_stamps`), by its id.
-
-    None where they are not known: something about the tape may have changed.
-    """
-    from .tape_record import select_all_stamps
-
-    def scan() -> dict[str, str | None]:
-        return {row.id: None for row in list_tapes(store, None)}
-
-    return ask_index(index, lambda index: index.answer(select_all_stamps), scan)
 
 
 def find_root(row: TapeRow) -> str:

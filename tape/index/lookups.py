@@ -31,6 +31,14 @@ class EntryLocation(NamedTuple):
     entry: str
 
 
+def select_rows_of(tapes: Iterable[str], db: Connection) -> list[TapeRow]:
+    """Return the rows of some tapes, given by their ids, newest first."""
+    query = f"SELECT {TAPE_COLUMNS} FROM tapes WHERE folder <> '' AND id = ?"
+    values = (db.execute(query, (bytes.fromhex(tape),)).fetchone() for tape in tapes)
+    rows = [to_tape_row(*row) for row in values if row is not None]
+    return sorted(rows, key=lambda row: (row.updated, row.id), reverse=True)
+
+
 def select_tape_rows(
     db: Connection,
     cwd: str | None,

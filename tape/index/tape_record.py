@@ -349,9 +349,26 @@ def select_stamps(db: Connection, tape: str) -> str | None:
     return stamps
 
 
-def select_all_stamps(db: Connection) -> dict[str, str | None]:
-    """Return the stamps of every tape, by its id."""
-    return dict(db.execute("SELECT lower(hex(id)), stamps FROM tapes ORDER BY id").fetchall())
+def select_stamps_where(db: Connection, first: int, last: int) -> dict[str, str | None]:
+    """Return the stamps of the tapes in some rows, by id."""
+    query = "SELECT lower(hex(id)), stamps FROM tapes WHERE rowid BETWEEN ? AND ? ORDER BY rowid"
+    return dict(db.execute(query, (first, last)).fetchall())
+
+
+def select_joined_stamps(db: Connection, first: int, last: int) -> str | None:
+    """Return ids and stamps of the tapes in some rows as one text; None if one is unknown."""
+    query = (
+        "SELECT group_concat(hex(id) || stamps), count(*) = count(stamps) "
+        "FROM tapes WHERE rowid BETWEEN ? AND ?"
+    )
+    text, is_known = db.execute(query, (first, last)).fetchone()
+    return (text or "") if is_known else None
+
+
+def select_last_row(db: Connection) -> int:
+    """Return the highest number of a row of tapes; 0 for none."""
+    (last,) = db.execute("SELECT coalesce(max(rowid), 0) FROM tapes").fetchone()
+    return int(last)
 
 
 def save_stamps(db: Connection, tape: str, stamps: str | None) -> None:

@@ -18,7 +18,7 @@ from ..store.disk import Folder
 from ..store.locks import Lock
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
 REMOTES_NAME = "remotes"
@@ -29,6 +29,8 @@ CREATE TABLE IF NOT EXISTS tapes (
     tape TEXT PRIMARY KEY, seq INTEGER NOT NULL, sizes TEXT NOT NULL, journal TEXT NOT NULL,
     stamps TEXT, wanted INTEGER NOT NULL DEFAULT 0
 ) STRICT;
+CREATE INDEX IF NOT EXISTS wanted ON tapes (tape) WHERE wanted > seq;
+CREATE TABLE IF NOT EXISTS digests (bucket INTEGER PRIMARY KEY, digest BLOB NOT NULL) STRICT;
 CREATE TABLE IF NOT EXISTS erasures (tape TEXT PRIMARY KEY) STRICT;
 CREATE TABLE IF NOT EXISTS gone (tape TEXT PRIMARY KEY) STRICT;
 CREATE TABLE IF NOT EXISTS growing (tape TEXT PRIMARY KEY, since REAL NOT NULL) STRICT;
@@ -93,10 +95,23 @@ class Cursor:
             (tape, known.seq, sizes, "".join(known.journal), stamps),
         )
 
-    def read_stamps(self) -> dict[str, str]:
-        """Return the stamps of the tapes of which all was pushed."""
-        query = "SELECT tape, stamps FROM tapes WHERE stamps IS NOT NULL"
-        return dict(self._db.execute(query).fetchall())
+    def read_stamps(self, tapes: Sequence[str]) -> dict[str, str]:
+        """Return the stamps of those of these tapes of which all was pushed."""
+        query = (
+            "SELECT tape, stamps FROM tapes WHERE stamps IS NOT NULL "
+            "AND tape IN (SELECT value FROM json_each(?))"
+        )
+        return dict(self._db.execute(query, (msgspec.json.encode(tapes).decode(),)).fetchall())
+
+    def read_digests(self) -> dict[int, bytes]:
+        """Return the digests of groups of tapes of which all was pushed (`changed`)."""
+        return dict(self._db.execute("SELECT bucket, digest FROM digests").fetchall())
+
+    def save_digests(self, digests: Mapping[int, bytes]) -> None:
+        """Save the digests of groups of which all was pushed, and delete all others."""
+        with self.transaction():
+            self._db.execute("DELETE FROM digests")
+            self._db.executemany("INSERT INTO digests VALUES (?, ?)", [*digests.items()])
 
     def want(self, tape: str, seq: int) -> None:
         """Record that a chunk of this number is at the remote; kept until it is here."""

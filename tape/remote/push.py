@@ -118,13 +118,14 @@ class Pusher:
         person: str = "",
         raw: bool = False,
         stamps: Mapping[str, str | None] | None = None,
+        folders: TapeFolders | None = None,
     ) -> None:
         self._store, self._remote, self._cursor = store, remote, cursor
         self._person, self._raw = person, raw
         self._stamps = stamps or {}
         """Stamps of the files of tapes (`index.reader`), read before the push."""
         self._replica = store.replica()
-        self._folders = TapeFolders(store)
+        self._folders = folders or TapeFolders(store)
         self._leases = LeaseKeeper(remote, self._replica, person)
         self._unlogged: dict[str, TapeCursor] = {}
         """Tapes with chunks that no line of the push log names yet."""
@@ -375,22 +376,9 @@ def create_log_line(remote: Remote, number: int, line: bytes) -> int:
     return number
 
 
-def select_changed(stamps: Mapping[str, str | None], cursor: Cursor) -> list[str]:
-    """Return the tapes that changed since all of them was pushed.
-
-    `stamps` are those of all tapes as the index has them; None for one that it does not know.
-    """
-    pushed, gone = cursor.read_stamps(), cursor.read_gone()
-    return [
-        tape
-        for tape, text in stamps.items()
-        if tape not in gone and (text is None or pushed.get(tape) != text)
-    ]
-
-
-def add_origins(store: Store, tapes: Iterable[str]) -> list[str]:
+def add_origins(store: Store, folders: TapeFolders, tapes: Iterable[str]) -> list[str]:
     """Return tapes, each after the one that it was forked from, which goes with it."""
-    folders, ordered = TapeFolders(store), dict[str, None]()
+    ordered: dict[str, None] = {}
     for tape in tapes:
         line = [tape]
         while (name := folders.find(line[-1])) is not None:

@@ -21,7 +21,7 @@ from .store import Store
 from .tape_folder import get_tape_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from .disk import Folder
     from .store import Beginning
@@ -83,6 +83,9 @@ def create_scratch_folder(store: Store, identity: str) -> Iterator[tuple[Folder,
 
 _USUAL_FOLDER = re.compile(r"-(?P<id>[0-9a-f]{8})(\.[0-9]+)?\Z")
 """The end of the name that a tape's folder is given: the beginning of its id."""
+_MAX_SINGLES = 4
+_PACKED_END = PACKED_SUFFIX[-4:]
+_HEX = "0123456789abcdef"
 _MAX_END = 20
 """Characters at the end of a name where that may stand."""
 
@@ -98,8 +101,16 @@ class TapeFolders:
         self._store = store
         self.names: set[str] = set()
         """All folders that may hold a tape, at the last listing."""
-        self._by_end: dict[str, set[str]] = {}
+        self._by_end: dict[str, tuple[str, ...]] = {}
         """The first 8 digits of an id → folders; "" → those that have other names."""
+        self._singles = _MAX_SINGLES
+        """How many tapes are still looked for without sorting all names first."""
+
+    def add(self, name: str) -> None:
+        """Take note of a folder that is likely to be asked for."""
+        end = _read_end(name)
+        self._by_end[end] = (*self._by_end.get(end, ()), name)
+        self.names.add(name)
 
     def find(self, identity: str) -> str | None:
         """Return the folder of the tape with this id, or with one that begins so.
@@ -107,33 +118,54 @@ class TapeFolders:
         Eight digits or more; None if the store has none.
         """
         name = self._find_known(identity)
+        if name is None and self._singles:
+            self._singles -= 1
+            return self._choose(self._find_likely(identity[:8]), identity)
         if name is None:
             self.look()
             name = self._find_known(identity)
         return name
 
     def _find_known(self, identity: str) -> str | None:
-        likely = self._by_end.get(identity[:8], set()) | self._by_end.get("", set())
-        for name in sorted(likely):
+        likely = {*self._by_end.get(identity[:8], ()), *self._by_end.get("", ())}
+        return self._choose(likely, identity)
+
+    def _find_likely(self, end: str) -> Iterator[str]:
+        """Yield the folders that may hold a tape whose id begins so."""
+        for name in self._list_names():
+            if name[:1] != "." and (end in name or name[-9:-8] != "-" or name[-8:].strip(_HEX)):
+                yield name
+
+    def _choose(self, names: Iterable[str], identity: str) -> str | None:
+        for name in sorted(names):
+            if _read_end(name) not in ("", identity[:8]):
+                continue
             if (self._store.read_tape_id(name) or "").startswith(identity):
                 return name
         return None
 
     def look(self) -> None:
         """List the store again."""
+        now = self._list_names()
+        by_end = self._by_end
+        for name in self.names - now:
+            end = _read_end(name)
+            by_end[end] = tuple(other for other in by_end[end] if other != name)
+        for name in now - self.names:
+            if name[:1] == ".":  # one that is not complete yet
+                now.remove(name)
+                continue
+            end = name[-8:] if name[-9:-8] == "-" and not name[-8:].strip(_HEX) else _read_end(name)
+            by_end[end] = (*by_end[end], name) if end in by_end else (name,)
+        self.names = now
+
+    def _list_names(self) -> set[str]:
         self._store.check()
         try:
             names = os.listdir(self._store.tapes)  # noqa: PTH208 (thousands, for each tape)
-            now = set(map(get_tape_name, names))
         except FileNotFoundError:
-            now = set()
-        for name in self.names - now:
-            self.names.remove(name)
-            self._by_end[_read_end(name)].discard(name)
-        for name in now - self.names:
-            if not name.startswith("."):  # one that is not complete yet
-                self.names.add(name)
-                self._by_end.setdefault(_read_end(name), set()).add(name)
+            return set()
+        return {get_tape_name(name) if name[-4:] == _PACKED_END else name for name in names}
 
 
 def _read_end(name: str) -> str:
