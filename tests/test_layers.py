@@ -54,6 +54,7 @@ ORDER = {
             "llm.prices",
             "llm.models",
             "tool_settings",
+            "ip_addresses",
             "env.variables",
             "config_file",
             "config",

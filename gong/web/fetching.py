@@ -19,6 +19,7 @@ from urllib.parse import urljoin, urlsplit
 
 from tape.version import __version__  # both packages are one distribution
 
+from ..ip_addresses import is_public
 from ..llm.wires.http_client import (
     HttpError,
     HttpResponse,
@@ -27,12 +28,13 @@ from ..llm.wires.http_client import (
     parse_target,
     translate_error,
 )
-from .addresses import InvalidAddress, is_public, parse_address, parse_ip
+from .addresses import InvalidAddress, parse_address, parse_ip
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from .addresses import IPAddress, WebAddress
+    from ..ip_addresses import IPAddress
+    from .addresses import WebAddress
 
 MAX_PAGE_BYTES = 10_000_000
 MAX_SECONDS = 30.0

@@ -13,9 +13,12 @@ import re
 from typing import TYPE_CHECKING
 
 from ...errors import ConfigurationError
+from ...ip_addresses import find_inner_ipv4, is_public
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from ...ip_addresses import IPAddress
 
 _PATTERN = re.compile(r"(?:\*|(?:\*\.)?[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?)", re.IGNORECASE)
 _METADATA = {
@@ -25,10 +28,6 @@ _METADATA = {
     ipaddress.ip_address("192.0.0.192"),
     ipaddress.ip_address("fd00:ec2::254"),
 }
-_SHARED = ipaddress.ip_network("100.64.0.0/10")
-_TRANSLATED = ipaddress.ip_network("64:ff9b::/96")
-
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 def check_patterns(patterns: Sequence[str]) -> tuple[str, ...]:
@@ -66,32 +65,21 @@ def refuse_address(text: str, own: Sequence[str] = ()) -> str:
     `own` are the addresses of this machine.
     """
     try:
-        address: Address = ipaddress.ip_address(text.partition("%")[0])
+        address = ipaddress.ip_address(text.partition("%")[0])
     except ValueError:
         return f"{text} is not an address"
-    kinds = (_classify_address(each, own) for each in _list_meanings(address))
-    kind = next(filter(None, kinds), "")
+    kind = _classify_address(find_inner_ipv4(address) or address, own)
+    if not kind and not is_public(address):
+        kind = "a private address"
     return f"it leads to {text}, {kind}" if kind else ""
 
 
-def _classify_address(address: Address, own: Sequence[str]) -> str:
-    """Return what kind of address it is that may not be reached; empty for one that may."""
+def _classify_address(address: IPAddress, own: Sequence[str]) -> str:
+    """Return what a special address is for; empty for any other."""
     kinds = (
         (address in _METADATA, "where a cloud keeps its metadata"),
         (address.is_loopback or address.is_unspecified or str(address) in own, "this machine"),
         (address.is_link_local, "a link-local address"),
         (address.is_multicast, "a group of machines"),
-        (not address.is_global or address in _SHARED, "a private address"),
     )
     return next((kind for is_such, kind in kinds if is_such), "")
-
-
-def _list_meanings(address: Address) -> list[Address]:
-    """Return an address, and the IPv4 address that is written inside of it."""
-    meanings = [address]
-    if isinstance(address, ipaddress.IPv6Address):
-        inner = (address.ipv4_mapped, address.sixtofour, *(address.teredo or ()))
-        meanings += [each for each in inner if each is not None]
-        if address in _TRANSLATED:
-            meanings.append(ipaddress.IPv4Address(int(address) & 0xFFFFFFFF))
-    return meanings

@@ -4,7 +4,8 @@ from ipaddress import ip_address
 
 import pytest
 
-from gong.web.addresses import InvalidAddress, is_public, parse_address, parse_ip
+from gong.ip_addresses import is_public
+from gong.web.addresses import InvalidAddress, parse_address, parse_ip
 
 PRIVATE = [
     # loopback, in every spelling

@@ -7,7 +7,8 @@ from ipaddress import ip_address
 
 import pytest
 
-from gong.web.addresses import is_public, parse_address
+from gong.ip_addresses import is_public
+from gong.web.addresses import parse_address
 from gong.web.fetching import FetchedPage, FetchError, OtherHost, WebAccess, fetch_page
 from tests.gong.web.loopback import moved, response, serve
 
