@@ -7,6 +7,7 @@ what it should refuse. `held` says from outside whether the border held.
 import os
 import socket
 import subprocess
+import time
 from typing import NamedTuple
 
 import pytest
@@ -166,8 +167,8 @@ ATTEMPTS = [
     ),
     Attempt(
         "process that outlives",
-        "setsid sleep 98765 & sleep 0.1",
-        lambda _world, _result: "98765" not in list_commands(),
+        "setsid sleep 98765$PID & sleep 0.1",
+        lambda world, _result: wait_until_gone(f"sleep 98765{world.variables['PID']}"),
     ),
     Attempt("shared memory", "echo > /dev/shm/$ABSTRACT", is_missing("/dev/shm")),
     Attempt("shared temporary folder", "echo > /tmp/$ABSTRACT", is_missing("/tmp")),
@@ -199,6 +200,16 @@ ATTEMPTS = [
     ),
 ]
 BY_DESIGN = "echo evil >> Makefile"
+
+
+def wait_until_gone(command):
+    """Return whether no process runs a command any more; the kernel takes a moment to end one."""
+    end = time.monotonic() + 30
+    while command in list_commands():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+    return True
 
 
 def list_commands():
