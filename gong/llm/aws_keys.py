@@ -75,6 +75,8 @@ class AwsKeys:
                 return self._parse_profile(name, fields)
             if command := fields.get("credential_process"):
                 return await self._run_process(name, command)
+        if not fields and name != "default":
+            raise self._build_unknown_error(name, rows)
         if not has_botocore():
             raise self._build_missing_error(name, fields)
         return await asyncio.to_thread(self._ask_botocore, name)
@@ -151,6 +153,14 @@ class AwsKeys:
         return SigningKey(
             *(frozen.access_key, frozen.secret_key, frozen.token or "", source),
             ends.timestamp() if ends is not None else None,
+        )
+
+    def _build_unknown_error(self, name: str, rows: Profiles) -> AuthenticationError:
+        known = ", ".join(dict.fromkeys((*rows.config, *rows.credentials))) or "none"
+        return AuthenticationError(
+            f"no key for {self._provider}: AWS has no profile {name!r} here, but {known}: set "
+            f"AWS_PROFILE, or run aws configure --profile {name}",
+            provider=self._provider,
         )
 
     def _build_missing_error(self, name: str, fields: Mapping[str, str]) -> AuthenticationError:

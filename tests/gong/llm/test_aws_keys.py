@@ -192,6 +192,17 @@ async def test_a_file_or_a_login_of_no_use_is_one_line(environ, write, process, 
     assert "\n" not in text
 
 
+async def test_a_profile_that_there_is_not_is_named_with_those_there_are(environ, write):
+    write("credentials", {"default": STATIC})
+    write("config", {"profile work": {"region": "eu-west-1"}})
+    with pytest.raises(AuthenticationError) as failed:
+        await AwsKeys("bedrock", environ, "wrok").get_key()
+    assert str(failed.value) == (
+        "no key for bedrock: AWS has no profile 'wrok' here, but work, default: set AWS_PROFILE, "
+        "or run aws configure --profile wrok"
+    )
+
+
 async def test_half_of_the_variables_is_named(environ):
     environ["AWS_ACCESS_KEY_ID"] = "AK"
     with pytest.raises(AuthenticationError, match="AWS_SECRET_ACCESS_KEY is not: set both"):
