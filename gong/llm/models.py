@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-Api = Literal["anthropic-messages", "openai-responses", "openai-chat", "google-generate"]
+Api = Literal[
+    "anthropic-messages", "openai-responses", "openai-chat", "google-generate", "bedrock-converse"
+]
 Effort = Literal["low", "medium", "high", "xhigh"]
 EffortChoice = Literal["none", "low", "medium", "high", "xhigh"]
 """An effort, or none: then the model decides."""
@@ -52,6 +54,7 @@ _OWN_FIELDS: Mapping[Api, frozenset[str]] = {
         | {"max_tokens", "max_completion_tokens"}
     ),
     "google-generate": frozenset({"contents", "systemInstruction", "tools", "toolConfig"}),
+    "bedrock-converse": frozenset({"messages", "system", "toolConfig", "inferenceConfig"}),
 }
 """Fields of each API's body that options may not set: the session, its model and its limits."""
 

@@ -64,6 +64,10 @@ _ADAPTERS: dict[Api, _WireAdapter] = {
     "google-generate": _WireAdapter(
         *("google", "GoogleRequestEncoder", "GoogleStreamDecoder"), "google"
     ),
+    "bedrock-converse": _WireAdapter(
+        *("bedrock_converse", "BedrockConverseRequestEncoder", "BedrockConverseStreamDecoder"),
+        *("google", None, False),
+    ),
 }
 _HTTP_PACKAGE = "httpcore2"
 
