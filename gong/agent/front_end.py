@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ..config import Settings
     from ..llm.client import Client
     from ..llm.model_names import ModelNames
-    from ..llm.models import Effort, EffortChoice, ProfileName
+    from ..llm.models import Effort, EffortChoice, ModelInfo, ProfileName
     from ..llm.types import Provider, Request, StreamEvent
     from ..skills.session_skills import SessionSkills
 
@@ -174,6 +174,14 @@ class ModelFactory:
         preset = self.names.presets.get(provider)
         return list_usual_efforts(preset) if preset else ()
 
+    def _choose_effort(self, info: ModelInfo | None) -> EffortChoice | None:
+        """Return how hard a model thinks unless the session says otherwise: its row's, the file's.
+
+        Medium without any, for a model that needs a request to think.
+        """
+        own = (info.effort if info else None) or self.settings.effort
+        return own or ("medium" if info is not None and info.thinks_when_told else None)
+
     def _build_model(
         self,
         name: str,
@@ -207,7 +215,7 @@ class ModelFactory:
             max_output=info.max_output if info else None,
             reasons=info.reasoning if info else None,
             efforts=(info.efforts if info else ()) or self._list_efforts(provider),
-            effort=(info.effort if info else None) or self.settings.effort,
+            effort=self._choose_effort(info),
             options=self.names.get_options(name),
             sees_images=self.names.sees_images(provider, model),
             blocks_images=self.settings.block_images,

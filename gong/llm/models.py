@@ -432,6 +432,8 @@ class ModelInfo(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The efforts that it accepts, lowest first; empty if that is not known."""
     effort: EffortChoice | None = None
     """How hard it thinks unless the session says otherwise."""
+    thinks_when_told: bool = False
+    """A request has to ask for thinking; medium is the usual effort then."""
     profile: ProfileName | None = None
     """Which tools it is offered; None is by its name."""
     cutoff: str | None = None

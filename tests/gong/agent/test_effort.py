@@ -29,7 +29,9 @@ async def described(stage, name, chosen=None, **settings):
 @pytest.mark.parametrize(
     ("settings", "effort", "sent"),
     [
-        ({}, None, None),
+        ({}, None, "medium"),
+        ({"effort": "none"}, None, None),
+        ({}, "none", None),
         ({"effort": "low"}, None, "low"),
         ({"effort": "low", "models": {SONNET: {"effort": "high"}}}, None, "high"),
         ({"effort": "low", "models": {SONNET: {"effort": "high"}}}, "medium", "medium"),
@@ -40,8 +42,24 @@ async def described(stage, name, chosen=None, **settings):
 async def test_the_session_goes_before_the_models_row_and_that_before_the_file(
     stage, settings, effort, sent
 ):
-    """M017"""
+    """M017 M221: medium is the usual effort of a model that thinks only when it is told to."""
     session = await described(stage, SONNET, effort, **settings)
+    assert request_of(session).reasoning_effort == sent
+
+
+@pytest.mark.parametrize(
+    ("name", "sent"),
+    [
+        ("bedrock/us.anthropic.claude-sonnet-5-5", "medium"),
+        ("openrouter/anthropic/claude-haiku-4.5", "medium"),
+        (GPT5, None),
+        (GPT4O, None),
+        ("anthropic/claude-unheard-of", None),
+    ],
+)
+async def test_other_models_are_asked_for_no_effort(stage, name, sent):
+    """M221"""
+    session = await described(stage, name, providers={"bedrock": {"region": "us-east-1"}})
     assert request_of(session).reasoning_effort == sent
 
 
