@@ -91,8 +91,10 @@ class ModelFactory:
         provider, _ = self.client.resolve(name := self.names.resolve_name(name))
         stream = partial(self.client.stream, provider=provider)
         supports = getattr(provider, "supports_tool_choice", None)
+        model = self._build_model(name, provider.api, provider.endpoint, stream)
         return replace(
-            self._build_model(name, provider.api, provider.endpoint, stream),
+            model,
+            window=model.window or self._find_served_window(name),
             native_objects=getattr(provider, "native_objects", False),
             forces_calls=supports is None or supports("named"),
         )
@@ -173,6 +175,15 @@ class ModelFactory:
     def _list_efforts(self, provider: str) -> tuple[Effort, ...]:
         preset = self.names.presets.get(provider)
         return list_usual_efforts(preset) if preset else ()
+
+    def _find_served_window(self, name: str) -> int | None:
+        """Return the context window that a server on this machine says a model has."""
+        preset = self.names.presets.get(name.partition("/")[0])
+        if preset is None or not preset.local:
+            return None
+        from ..llm.local_models import find_served_window  # only where a model is local
+
+        return find_served_window(preset, name.partition("/")[2], self.environ)
 
     def _choose_effort(self, info: ModelInfo | None) -> EffortChoice | None:
         """Return how hard a model thinks unless the session says otherwise: its row's, the file's.

@@ -1,26 +1,35 @@
-"""`gong models`: the catalogue: models with their windows, abilities and prices. No network."""
+"""`gong models`: the catalogue: models with their context windows, abilities and prices.
+
+Only `refresh` asks a host elsewhere; the models of a server on this machine are those it says.
+"""
 
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
+from msgspec.structs import replace
 
 from tape.cli.output import NamingGroup, as_json, format_examples, print_json
 from tape.cli.terminal import format_table, print_lines
 from tape.errors import NotFound
 
 from ..credentials import Credentials
+from ..errors import ConfigurationError, NetworkError
+from ..llm.addresses import find_endpoint
 from ..llm.cloud_logins import describe_login
 from ..llm.model_names import ModelNames
 from ..llm.models import CATALOGUE_DATE, ModelInfo
 from ..llm.provider_factory import is_configured
-from .options import complete_provider, load_settings
+from ..private_files import locate_cache_folder
+from .options import complete_provider, load_settings, print_warning
 
 if TYPE_CHECKING:
     from ..llm.models import Preset
+    from ..llm.price_refresh import PriceChange
     from ..llm.prices import Price
 
 _THOUSAND, _MILLION = 1_000, 1_000_000
@@ -31,7 +40,9 @@ _ABILITIES = ("tools", "vision", "reasoning")
     cls=NamingGroup,
     invoke_without_command=True,
     epilog=format_examples(
-        "gong models --provider anthropic", "gong models --json", "gong models show sonnet"
+        "gong models --provider anthropic",
+        "gong models --json",
+        "gong models show sonnet",
     ),
 )
 @click.option(
@@ -53,6 +64,8 @@ def models(ctx: click.Context, provider: str | None, as_json: bool) -> None:
     models = [
         names.find_priced(model.id) or model for model in names.catalogue.list_models(provider)
     ]
+    if provider is not None and names.presets[provider].local:
+        models += _list_served(names, names.presets[provider], {model.id for model in models})
     if as_json:
         print_json([_encode_model(names, model) for model in models])
         return
@@ -92,10 +105,16 @@ def show(name: str, as_json: bool) -> None:
     names = _load_names()
     full = names.resolve_name(name)
     model = names.find_priced(full) or ModelInfo(id=full)
+    preset = names.presets.get(model.provider)
+    if preset is not None and preset.local and model.context_window is None:
+        from ..llm.local_models import find_served_window
+
+        window = find_served_window(preset, model.model, os.environ)
+        model = replace(model, context_window=window)
     if as_json:
         print_json(_encode_model(names, model))
         return
-    preset, key = names.presets.get(model.provider), "none needed"
+    key = "none needed"
     if preset is not None:
         saved = Credentials.from_environ(os.environ).find(preset.key_name, preset.keys)
         if saved is not None:
@@ -121,6 +140,101 @@ def show(name: str, as_json: bool) -> None:
     print_lines(format_table([*facts.items(), ("key", key)]))
 
 
+@models.command()
+@click.option(
+    "--from",
+    "source",
+    metavar="FILE|URL",
+    default="",
+    help="Read this instead: version 2 of genai-prices' data.",
+)
+@as_json
+def refresh(source: str, as_json: bool) -> None:
+    """Fetch newer prices, show what they change, and keep them; never done unasked.
+
+    They count until a version of gong with newer ones is installed. A file that is cut or in
+    another form changes nothing; a price that cannot be is named, and the known one stays.
+
+    --json prints {file, changed, refused}; a change is {host, model, before, after}.
+    """
+    from ..llm.price_lists import load_price_lists
+    from ..llm.price_refresh import PRICES_URL, check_lists, list_changes, save_lists
+
+    names, cache = _load_names(), locate_cache_folder(os.environ)
+    data = _read_source(source or PRICES_URL)
+    hosts = {preset.price_list or name for name, preset in names.presets.items()}
+    known = load_price_lists(None)
+    before = load_price_lists(cache)
+    lists = check_lists(data, known, hosts)
+    changes = list_changes(lists, before)
+    try:
+        file = save_lists(lists, cache)
+    except OSError as error:
+        raise ConfigurationError(f"{cache} cannot be written: {error.strerror}") from error
+    for text in lists.refused:
+        print_warning(f"left out: {text}")
+    if as_json:
+        changed = [msgspec.to_builtins(change._asdict()) for change in changes]
+        print_json({"file": str(file), "changed": changed, "refused": lists.refused})
+        return
+    rows = sorted(map(_describe_change, changes))
+    print_lines([*format_table(rows), f"the prices of {len(lists.hosts)} hosts are in {file}"])
+
+
+def _read_source(source: str) -> bytes:
+    """Return the bytes of a file or an address; raises ConfigurationError, NetworkError."""
+    from ..http_requests import RequestFailed, send_request
+    from ..llm.price_refresh import MAX_FILE_BYTES
+
+    if not source.startswith(("http://", "https://")):
+        try:
+            return Path(source).read_bytes()
+        except OSError as error:
+            raise ConfigurationError(f"{source} cannot be read: {error.strerror}") from error
+    try:
+        answer = send_request(source, {}, most=MAX_FILE_BYTES)
+    except RequestFailed as error:
+        raise NetworkError(f"cannot read {source}: {error}") from None
+    if answer.status != _OK:
+        raise NetworkError(f"{source} answers with status {answer.status}")
+    return answer.body
+
+
+def _describe_change(change: PriceChange) -> tuple[str, str, str]:
+    name = f"{change.host}/{change.model}"
+    before = None if change.before is None else change.before.choose_price()
+    after = None if change.after is None else change.after.choose_price()
+    if after is None:
+        return ("gone", name, "the known price stays")
+    if before is None:
+        return ("new", name, _format_price(after))
+    fields = ("input", "output", "cache_read", "cache_write", "web_search", "file_search")
+    parts = [
+        f"{field.replace('_', ' ')} {_format_dollars(old)} → {_format_dollars(new)}"
+        for field in fields
+        if (old := getattr(before, field)) != (new := getattr(after, field))
+    ]
+    return ("changed", name, ", ".join(parts) or "long prompts, times or services")
+
+
+def _list_served(names: ModelNames, preset: Preset, known: set[str]) -> list[ModelInfo]:
+    """Return the models that a server on this machine has, beside those that are known."""
+    from ..llm.local_models import list_local_models
+
+    endpoint = find_endpoint(preset, os.environ)
+    served = list_local_models(endpoint)
+    if served is None:
+        print_warning(f"no server answers at {endpoint}")
+        return []
+    models = ((names.find_info(f"{preset.name}/{model.id}"), model.window) for model in served)
+    return [
+        replace(info, context_window=info.context_window or window)
+        for info, window in models
+        if info is not None and info.id not in known
+    ]
+
+
+_OK = 200
 _MODEL_HEADINGS = ("MODEL", "WINDOW", "INPUT", "OUTPUT", "CAN", "ALIASES")
 
 
@@ -151,7 +265,7 @@ def _list_abilities(model: ModelInfo) -> list[str]:
 def _format_price(price: Price | None) -> str:
     if price is None:
         return "–"
-    hour = price.cache_write_hour
+    hour = None if price.cache_write is None else price.cache_write_hour
     cached = (
         ("cache read", price.cache_read),
         ("cache write", price.cache_write),

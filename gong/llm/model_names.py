@@ -79,7 +79,8 @@ class ModelNames:
 
         Raises UnknownModel with near ones, ConfigurationError for a provider that is not served.
         """
-        name = self.aliases.get(name, name)
+        lower = {alias.lower(): full for alias, full in self.aliases.items()}
+        name = self.aliases.get(name) or lower.get(name.lower(), name)
         provider, slash, model = name.partition("/")
         preset = self.presets.get(provider)
         if preset is not None and preset.later:

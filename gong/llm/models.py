@@ -493,12 +493,16 @@ class Catalogue:
         return cls(shipped | own)
 
     def find_info(self, name: str) -> ModelInfo | None:
-        """Return the first model of this `provider/id`, this alias, or this id alone."""
-        models = self.models.values()
+        """Return the first model of this `provider/id`, this alias, or this id alone.
+
+        Aliases and ids alone count in any case.
+        """
+        models, plain = self.models.values(), name.lower()
         return (
             self.models.get(name)
-            or next((model for model in models if name in model.aliases), None)
+            or next((model for model in models if plain in model.aliases), None)
             or next((model for model in models if name == model.model), None)
+            or next((model for model in models if plain == model.model.lower()), None)
         )
 
     def find_same_model(self, name: str) -> ModelInfo | None:

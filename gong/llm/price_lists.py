@@ -255,6 +255,13 @@ class PriceLists:
             )
         return self._decoded[host]
 
+    def list_all(self, host: str) -> tuple[ListedModel, ...]:
+        """Return the models of a host, and those of the floor that are not among them."""
+        rows = self.list_models(host)
+        names = {row.id for row in rows}
+        below = self.floor.list_all(host) if self.floor is not None else ()
+        return (*rows, *(row for row in below if row.id not in names))
+
     def find_model(self, host: str, model: str) -> ListedModel | None:
         """Return the row of a model at a host, or at those whose prices it charges."""
         name, known = model.lower(), self.hosts.get(host)

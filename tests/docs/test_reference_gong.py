@@ -16,6 +16,7 @@ import pytest
 
 from gong.config import Settings
 from gong.context.work import WorkStore
+from gong.llm.price_lists import SHIPPED
 from tape import Assistant, Beginning, Text, User, open_store
 from tape.model.entries import Usage
 from tests.docs.manual import examples, promised
@@ -207,6 +208,7 @@ ASKED = {
     "completion": "completion bash",
     "context": "context 3f2a",
     "trust": "trust",
+    "models refresh": f"models refresh --from {SHIPPED}",
 }
 
 
