@@ -168,6 +168,19 @@ class ReviewSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """Review what changed in a session after so many answers; 0 is never."""
 
 
+class PlaceSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """The table [env.NAME]: a place where tools can act; see docs/places.md."""
+
+    place: str
+    """Its name: docker:NAME, ssh://USER@HOST:PORT/PATH, k8s:CONTEXT/NAMESPACE/POD and others."""
+    folder: str = ""
+    """Where work begins there; the default is that of the place."""
+    program: tuple[str, ...] = ()
+    """The program that leads there, with its first arguments; the default is found on PATH."""
+    forward_agent: bool = False
+    """Let ssh forward the agent that holds your keys."""
+
+
 class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """All settings: one field for each key of config.toml."""
 
@@ -248,6 +261,8 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """Variables that commands, hooks and MCP servers see; default: all but secrets."""
     env_vars: tuple[str, ...] = ()
     """Names, as patterns, of variables that they see although these look like secrets."""
+    env: dict[str, PlaceSettings] = field(default_factory=dict)
+    """Places for --env NAME, one table [env.NAME] each."""
     providers: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Your own providers, or changed fields of built-in ones: see gong.llm.models.Preset."""
     models: dict[str, dict[str, Any]] = field(default_factory=dict)

@@ -80,6 +80,8 @@ class ModelFactory:
     """Returns the skills of sessions, always the same; None if there are none to use."""
     offers_skills: bool = False
     """Whether the system prompt names them."""
+    place_files: Mapping[str, bytes] | None = None
+    """The files of instructions of another place, by path; None on this machine."""
     _instructions: dict[ProfileName, Instructions] = field(default_factory=dict)
     """What was read, once for each profile."""
 
@@ -240,6 +242,16 @@ class ModelFactory:
         """Return the instructions for a profile, as they were when they were first asked for."""
         if not self.settings.instructions:
             return Instructions()
+        if profile not in self._instructions and self.place_files is not None:
+            from ..context.place_instructions import read_place_instructions  # only in a place
+
+            self._instructions[profile] = read_place_instructions(
+                self.place_files,
+                self.where.folder,
+                home=str(locate_home(self.environ)),
+                config_folder=str(locate_config_file(self.environ).parent),
+                own_file=PROFILES[profile].instruction_file,
+            )
         if profile not in self._instructions:
             self._instructions[profile] = read_instructions(
                 self.where.folder,
@@ -282,6 +294,8 @@ class FrontEnd:
     restored."""
     servers: Mapping[str, Any] = field(default_factory=dict)
     """MCP servers that the host names, as in the table `mcpServers` of a file."""
+    place: str = "local"
+    """Where tools act: a place, or the name of one in the settings."""
     make_environment: Callable[..., LocalEnvironment] = LocalEnvironment
     """Makes the environment that tools act in."""
 

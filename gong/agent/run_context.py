@@ -19,6 +19,7 @@ from tape.model.entries import Error, SideUsage
 
 from ..context.costs import Spend, compute_spend
 from ..context.sent_history import HistoryFold
+from ..env.wrappers import is_place
 from ..llm.accumulate import StreamAccumulator
 from ..llm.guard import check_stream
 from ..llm.retry import stream_with_retries
@@ -193,6 +194,8 @@ class RunContext:
         if files.find_shown is None:
             entries, resolve = tuple(self.recorder.path), self.setup.env.resolve
             files.find_shown = partial(collect_shown_files, entries, resolve)
+            if is_place(self.setup.env):
+                files.find_shown = dict  # times of this machine say nothing there
         can_read = not READING_TOOLS.isdisjoint(self.setup.tools.active)
         return files if self.setup.config.read_before_write and can_read else None
 

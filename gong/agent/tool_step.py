@@ -33,6 +33,8 @@ from tape.model.entries import NO_JSON, Text, ToolResult, ToolStart, join_texts
 
 from ..checkpoints.file_recorder import describe_environment
 from ..context.tape_search import TapeRecall
+from ..env.wrappers import is_place
+from ..errors import PlaceLost
 from ..policy.approval import SandboxedPolicy
 from ..policy.decision import decide_call
 from ..tools import tool
@@ -187,6 +189,11 @@ class _RunningCall:
             await self._record_checkpoint(allowed)
         except tool.TargetsUnknown as error:
             self.result = error.outcome
+            return None
+        except (PlaceLost, OSError) as error:
+            if not is_place(context.setup.env):
+                raise
+            self.result = tool.build_failure(call.name, error, "it was not run: ")
             return None
         where = describe_environment(context.setup.env)
         start = ToolStart(call.id, call.name, self.args, allowed.tool.replay, where)

@@ -27,12 +27,14 @@ from ..agent.recorder import Recorder, find_last_effort, find_last_model, read_h
 from ..agent.session import Session
 from ..agent.session_config import SessionConfig
 from ..agent.setup import SessionSetup
+from ..checkpoints.file_recorder import describe_environment
 from ..context.system import (
     Surroundings,
     find_repository,
 )
 from ..credentials import Credentials
 from ..env.local import LocalEnvironment
+from ..env.protocol import LOCAL
 from ..errors import AuthenticationError, ConfigurationError
 from ..llm.client import Client, choose_default_model
 from ..llm.model_names import BUILT_IN_PROVIDERS, ModelNames
@@ -56,7 +58,10 @@ if TYPE_CHECKING:
     from ..agent.hook_points import SessionHooks
     from ..agent.setup import SessionAgents, ToolSource
     from ..config import Settings
+    from ..env.places.environment import PlaceEnvironment
+    from ..env.protocol import ExecutionEnvironment
     from ..env.sandbox.sandbox import Sandbox
+    from ..policy.permissions import PermissionPolicy
     from ..skills.session_skills import SessionSkills
 
 
@@ -238,31 +243,63 @@ async def open_session(
         raise
 
 
-async def _assemble_session(
-    front: FrontEnd, recorder: Recorder | None, hooks: SessionHooks | NoHooks, *, must_answer: bool
-) -> OpenSession:
-    settings, environ, folder = front.settings, front.environ, front.folder
-    sandbox = None
+async def _open_environment(
+    front: FrontEnd, hooks: SessionHooks | NoHooks
+) -> tuple[LocalEnvironment | PlaceEnvironment, Sandbox | None]:
+    """Return where the tools of a session act, and the border around them."""
+    settings, sandbox = front.settings, None
+    if front.place != LOCAL:
+        if settings.border.mode != "off":
+            why = f"the sandbox is for this machine: in {front.place} commands run without one"
+            if settings.border.fail_if_unavailable:
+                raise ConfigurationError(why)
+            front.warn(why)
+        return await enter_place(front), None
     if settings.border.mode != "off":
         from .border import open_border  # only where one is asked for
 
         stores = (str(front.library.store.path),)
-        sandbox = open_border(settings, folder, environ, stores, front.warn)
+        sandbox = open_border(settings, front.folder, front.environ, stores, front.warn)
     if sandbox is not None:
         hooks.enter_sandbox(sandbox)
-    env = front.make_environment(folder, environ, policy=settings.variable_rules, sandbox=sandbox)
+    rules = settings.variable_rules
+    env = front.make_environment(front.folder, front.environ, policy=rules, sandbox=sandbox)
     await env.initialize()
+    return env, sandbox
+
+
+def _build_session_policy(
+    front: FrontEnd, env: LocalEnvironment | PlaceEnvironment
+) -> PermissionPolicy:
+    policy = build_policy(front.settings.permissions, front.folder, front.environ)
+    policy.own_folders += (str(front.library.store.path),)
+    if not isinstance(env, LocalEnvironment):
+        policy.move_to(env.working_directory, env.resolve("~"), env)
+    return policy
+
+
+async def _assemble_session(
+    front: FrontEnd, recorder: Recorder | None, hooks: SessionHooks | NoHooks, *, must_answer: bool
+) -> OpenSession:
+    settings, environ, folder = front.settings, front.environ, front.folder
+    env, sandbox = await _open_environment(front, hooks)
     finding = asyncio.create_task(find_repository(env, environ))
     await asyncio.sleep(0)  # git begins
     try:
         tools = _build_tools(front)
         models = _build_model_factory(front, env)
+        if not isinstance(env, LocalEnvironment):
+            from ..context.place_instructions import copy_instructions  # only in a place
+
+            models = replace(models, place_files=await copy_instructions(env))
         name = choose_model(front, models, recorder.path if recorder else ())
         if must_answer:
             models.client.resolve(models.names.resolve_name(name))  # imports and keeps the provider
         repository = await finding
     except BaseException:
         finding.cancel()
+        if front.place != LOCAL:
+            await env.cleanup()
         raise
     models = replace(models, where=models.where._replace(repository=repository))
 
@@ -279,8 +316,7 @@ async def _assemble_session(
     model = models.choose(name) if must_answer else models.choose_or_failing(name)
     for remark in model.instructions.remarks:
         front.warn(remark)
-    policy = build_policy(settings.permissions, folder, environ)
-    policy.own_folders += (str(front.library.store.path),)
+    policy = _build_session_policy(front, env)
     policy.sandbox = sandbox
     config_file, root = locate_config_file(environ), str(locate_project(folder))
     policy.save = partial(save_answered_rule, config_file, root)
@@ -312,6 +348,21 @@ async def _assemble_session(
     if not front.names_mode and (remark := session.restore_permission()):
         front.warn(remark)
     return OpenSession(session, models, front.library, name, by_default, front.is_kept)
+
+
+async def enter_place(front: FrontEnd) -> PlaceEnvironment:
+    """Return the environment of the place of a front end, which is open.
+
+    Raises ConfigurationError, in one line, where there is no such place.
+    """
+    from ..env.places.opening import choose_place, open_place  # only with a place
+
+    settings = front.settings
+    choice = choose_place(front.place, settings.env)
+    env = await open_place(choice, front.folder, front.environ, settings.variable_rules)
+    for remark in env.remarks:
+        front.warn(remark)
+    return env
 
 
 def _open_agents(front: FrontEnd, models: ModelFactory, session: Session) -> SessionAgents:
@@ -390,7 +441,7 @@ def _choose_configured_model(front: FrontEnd, models: ModelFactory) -> str:
     return choose_default_model(front.environ, models.names.presets, knows)
 
 
-def _build_model_factory(front: FrontEnd, env: LocalEnvironment) -> ModelFactory:
+def _build_model_factory(front: FrontEnd, env: ExecutionEnvironment) -> ModelFactory:
     """Return the models for sessions in the folder of an environment, its repository unknown."""
     names = ModelNames.from_settings(front.settings, front.environ)
     keys = Credentials.from_environ(front.environ)
@@ -398,7 +449,10 @@ def _build_model_factory(front: FrontEnd, env: LocalEnvironment) -> ModelFactory
         front.environ, presets=names.presets, find_key=keys.key, find_source=keys.name_source
     )
     today = format_timestamp(read_clock())[:10]
+    place = describe_environment(env)
     where = Surroundings(env.working_directory, env.platform, env.os_version, today)
+    if place is not None:
+        where = where._replace(place=place.name)
     return ModelFactory(
         *(names, client, where, front.environ, front.settings, front.override),
         load_skills=build_skill_loader(front),

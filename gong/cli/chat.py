@@ -25,6 +25,7 @@ from .options import (
     add_prompt_options,
     complete_model,
     effort_option,
+    place_option,
     print_warning,
     read_prompt_override,
     sandbox_option,
@@ -178,6 +179,7 @@ Examples:
 @add_prompt_options
 @add_permission_options
 @sandbox_option
+@place_option
 @store_option
 @click.option("-t", "--tui", "full_screen", is_flag=True, help="Take the full screen.")
 @click.option(
@@ -261,6 +263,7 @@ def _run_chat(choices: ChatOptions, output: _AnswerOutput) -> int:
             choices.effort,
             folder=folder,
             is_kept=not choices.no_session,
+            place=choices.env_place,
             names_mode=choices.permission is not None or choices.yolo,
         )
 

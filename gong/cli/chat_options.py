@@ -85,6 +85,7 @@ class ChatOptions(NamedTuple):
     deny: tuple[str, ...]
     add_dir: tuple[str, ...]
     sandbox: Literal["off", "read-only", "workspace-write"] | None
+    env_place: str | None
 
     def find_past(self) -> Continuation | None:
         """Return the session to continue, None for a new one; raises UsageError."""

@@ -76,6 +76,12 @@ sandbox_option = click.option(
     type=click.Choice(["off", "read-only", "workspace-write"]),
     help="Run programs inside a border; see docs/sandbox.md.",
 )
+place_option = click.option(
+    "--env",
+    "env_place",
+    metavar="PLACE",
+    help="Where tools act: a place or the name of one; see docs/places.md.",
+)
 tools_option = click.option(
     "--tools", metavar="LIST", help="Tool names, a profile (default, family), a preset, or none."
 )

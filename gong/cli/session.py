@@ -30,6 +30,7 @@ from ..agent.front_end import FrontEnd
 from ..agent.recorder import find_last_model, find_newest_anchor
 from ..assembly.opening import find_session, open_session, resume_branch
 from ..context.system import PromptOverride
+from ..env.protocol import LOCAL
 from ..project import locate_folder
 from .options import load_settings, model_option, print_warning, store_option
 
@@ -52,11 +53,13 @@ def open_front_end(
     folder: str | None = None,
     is_kept: bool = True,
     names_mode: bool = False,
+    place: str | None = None,
 ) -> Iterator[FrontEnd]:
     """Hold the front end of the command line for a folder; `model` is the value of -m.
 
     `folder` is the current one if None. `is_kept` says whether the store is there afterwards,
-    `names_mode` whether a flag named the permission mode. Raises FolderGone.
+    `names_mode` whether a flag named the permission mode, `place` where tools act.
+    Raises FolderGone.
     """
     folder = folder or locate_folder()
     hooks: tuple[object, ...] = ()
@@ -79,6 +82,7 @@ def open_front_end(
             effort=effort,
             is_kept=is_kept,
             names_mode=names_mode,
+            place=place or LOCAL,
         )
 
 

@@ -40,6 +40,8 @@ _CLAUDE_NAME = "CLAUDE.md"
 _USER_NAMES = ("AGENT.md", _CLAUDE_NAME)
 _FAMILY_NAMES = (_CLAUDE_NAME, "GEMINI.md", ".codex/instructions.md")
 _IMPORTING_NAMES = frozenset({_CLAUDE_NAME, "GEMINI.md"})
+INSTRUCTION_NAMES = (*_GENERAL_NAMES, *_FAMILY_NAMES)
+"""Names of files that are read in a folder of a project."""
 _CODE = re.compile(r"^(?P<fence>```|~~~).*?^(?P=fence)|`[^`\n]*`", re.MULTILINE | re.DOTALL)
 _IMPORT = re.compile(r"(?<!\S)@(?P<path>[^\s@`]+)")
 _PATH_END = ".,;:!?)]\"'"
@@ -159,10 +161,7 @@ class _InstructionReader:
         imported: list[str] = []
         if path.name in _IMPORTING_NAMES or depth:
             # each `@path` outside of code, once and in order
-            names = (
-                match["path"].rstrip(_PATH_END) for match in _IMPORT.finditer(_CODE.sub(" ", text))
-            )
-            imported = [*dict.fromkeys(name for name in names if name)]
+            imported = list_imports(text)
             for name in imported:
                 self._add_import(path, name, is_own=is_own, depth=depth + 1)
         rest = text
@@ -192,6 +191,12 @@ class _InstructionReader:
             self.add_file(path, is_own=is_own, depth=depth)
         else:
             self.remarks.append(f"{by} imports {name}, which is not read: {why}")
+
+
+def list_imports(text: str) -> list[str]:
+    """Return what a text imports: each name once, in order."""
+    names = (match["path"].rstrip(_PATH_END) for match in _IMPORT.finditer(_CODE.sub(" ", text)))
+    return [*dict.fromkeys(name for name in names if name)]
 
 
 def _is_hidden(path: Path) -> bool:

@@ -260,6 +260,8 @@ class Surroundings(NamedTuple):
     date: str
     """YYYY-MM-DD"""
     repository: GitRepository | None = None
+    place: str = ""
+    """Where tools act, if that is not the machine of the user."""
 
 
 class ModelFacts(NamedTuple):
@@ -340,7 +342,9 @@ def _render_environment(where: Surroundings, model: ModelFacts) -> str:
     """Return the block of facts; a name with a line break stays in its line."""
     repository = where.repository
     branch = _describe_checkout(repository) if repository else None
+    place = f"{where.place}: commands and files are there, not on the user's machine"
     facts = {
+        **({"Place": place} if where.place else {}),
         "Working directory": where.folder,
         "Is git repository": "true" if repository else "false",
         **({"Git branch": branch} if branch else {}),

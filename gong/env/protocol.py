@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 
+LOCAL = "local"
+"""The name of this machine as a place."""
 Platform = Literal["darwin", "linux", "windows", "wasm"]
 
 

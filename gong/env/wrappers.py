@@ -5,6 +5,7 @@ They can be put into one another, and no tool knows of them.
 
 from __future__ import annotations
 
+import tempfile
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from .protocol import is_inside_folder
@@ -24,6 +25,22 @@ if TYPE_CHECKING:
         Search,
     )
     from .scanner import LinePart
+
+
+def is_place(env: ExecutionEnvironment) -> bool:
+    """Return whether tools act in another place than this machine."""
+    return getattr(env, "folder_here", None) is not None
+
+
+def find_temporary_folder(env: ExecutionEnvironment) -> str:
+    """Return a folder of this machine for files that may go, wherever tools act."""
+    return tempfile.gettempdir() if is_place(env) else env.temporary_directory
+
+
+def find_folder_here(env: ExecutionEnvironment) -> str:
+    """Return the folder of this machine that a session belongs to, wherever its tools act."""
+    folder: str | None = getattr(env, "folder_here", None)
+    return env.working_directory if folder is None else folder
 
 
 class EnvironmentWrapper:

@@ -30,6 +30,7 @@ from msgspec import Struct
 
 from tape.model.entries import Audio, BlobRef, Text
 
+from ..env.wrappers import find_temporary_folder
 from ..llm.picture_sources import detect_picture_type
 from ..tools.limits import format_size
 from ..tools.output_storage import FolderStorage, build_temporary_path
@@ -188,7 +189,7 @@ async def _save_bytes(data: bytes, context: ToolContext) -> tuple[BlobRef, str]:
     """Keep bytes beside the tape; return their blob and the path of a file with them."""
     digest = hashlib.sha256(data).hexdigest()
     storage = context.storage or FolderStorage(
-        build_temporary_path(context.env.temporary_directory)
+        build_temporary_path(find_temporary_folder(context.env))
     )
     with TemporaryDirectory(prefix="gong-mcp-") as folder:
         file = Path(folder, digest)  # the name that a folder of outputs keeps

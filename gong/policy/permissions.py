@@ -22,6 +22,7 @@ import asyncio
 import os
 import posixpath
 import tempfile
+import threading
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from ..config import PermissionSettings
+    from ..env.protocol import ExecutionEnvironment
     from ..env.sandbox.sandbox import Sandbox
     from ..git_programs import GitProgram
     from ..tools.tool import PreparedCall, ToolOutcome
@@ -119,11 +121,34 @@ class PermissionPolicy:
     """Rules that a person allowed for this session."""
     run_rules: RuleSet = NO_RULES
     """Rules of the skills that are used, until the run ends: to allow and to deny."""
+    find_elsewhere: Callable[[str], str] | None = None
+    """Finds real paths in the place where calls act; None on this machine."""
     _asking: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def move_to(self, folder: str, home: str, env: ExecutionEnvironment) -> None:
+        """Judge calls that act in another place: in a folder there, and with its links.
+
+        What gong keeps is not there, nor are the programs that a repository here names for git.
+        """
+        self.cwd, self.home, self.folders, self.own_folders = folder, home, (), ()
+        self.exported, self.find_git_programs = frozenset(), lambda: ()
+        self.list_changed = lambda _top, _words: None
+        loop, known = asyncio.get_running_loop(), dict[str, str]()
+
+        def find(path: str) -> str:
+            if threading.current_thread() is threading.main_thread():
+                return known.get(path) or posixpath.normpath(path)  # the loop cannot wait
+            known[path] = asyncio.run_coroutine_threadsafe(env.real_path(path), loop).result()
+            return known[path]
+
+        self.find_elsewhere = find
 
     @property
     def roots(self) -> tuple[str, ...]:
         """The folders in which files may be read unasked, and edited in accept_edits."""
+        if self.find_elsewhere is not None:
+            named = (self.cwd, *self.folders, "/tmp")  # noqa: S108 (a name)
+            return tuple(dict.fromkeys((*named, *map(self.find_elsewhere, named))))
         temporary = {"/tmp", tempfile.gettempdir()}  # noqa: S108 (a name)
         if self.is_confined:
             places = {self.cwd, os.path.realpath(self.cwd)}
@@ -139,7 +164,7 @@ class PermissionPolicy:
         from .files.real_paths import find_real_path, match_files
         from .files.repositories import find_repository
 
-        found = find_repository(self.cwd)
+        found = find_repository(self.cwd) if self.find_elsewhere is None else None
         return PathContext(
             self.cwd,
             self.home,
@@ -302,6 +327,20 @@ class PermissionPolicy:
 
         `commands` holds command lines that were analysed, and takes what is analysed now.
         """
+        from .files.real_paths import ELSEWHERE
+
+        token = ELSEWHERE.set(self.find_elsewhere)
+        try:
+            return self._judge(name, arguments, commands)
+        finally:
+            ELSEWHERE.reset(token)
+
+    def _judge(
+        self,
+        name: str,
+        arguments: Mapping[str, Any],
+        commands: dict[str, CommandAnalysis] | None,
+    ) -> Ruling:
         from .access import AccessRules
         from .call_judge import CallJudge
         from .command_judge import CommandJudge

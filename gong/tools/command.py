@@ -27,11 +27,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 
+from ..env.wrappers import find_temporary_folder
 from ..tool_settings import MAX_BYTES
 from .limits import FULL_BYTES, format_size
 from .output_storage import find_blob
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
     from typing import BinaryIO
 
     from tape.model.entries import BlobRef
@@ -179,12 +181,19 @@ class KeptOutput(NamedTuple):
 class FinishedCommand:
     """A command that has ended, and its output."""
 
-    def __init__(self, spill: SpillFile, about: TruncationContext) -> None:
+    def __init__(
+        self,
+        spill: SpillFile,
+        about: TruncationContext,
+        save_there: Callable[[bytes], Awaitable[str]] | None = None,
+    ) -> None:
+        """`save_there` keeps bytes where the command ran, if that is not this machine."""
         self.done: ExecResult
         self.head = ""
         """The first characters, HEAD_CHARS of them."""
         self.total_chars = 0
         self._spill, self._about = spill, about
+        self._save_there = save_there
 
     @property
     def text(self) -> str:
@@ -223,6 +232,13 @@ class FinishedCommand:
             with suppress(Exception):  # if the storage fails, the file stays where it is
                 path = stored = await self._adopt_file(path, self._about.storage)
                 blob = await find_blob(self._about.storage, path)
+        if stored is None and self._save_there is not None:
+            try:
+                path = await self._save_there(await asyncio.to_thread(Path(path).read_bytes))
+            except OSError as error:
+                return KeptOutput(text, f"Full output not saved: {error}")
+            finally:
+                self._spill.drop()
         what = "Full output"
         if not self._spill.is_whole:
             what = f"First {format_size(KEPT_BYTES)} of it"
@@ -245,8 +261,9 @@ async def execute_command(
 
     With `split` its result has standard output and error apart, too.
     """
-    spill = SpillFile(context.env.temporary_directory)
-    finished = FinishedCommand(spill, context.describe_output())
+    spill = SpillFile(find_temporary_folder(context.env))
+    save_there = getattr(context.env, "save_output", None)
+    finished = FinishedCommand(spill, context.describe_output(), save_there)
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def listen(chunk: bytes, *, final: bool = False) -> None:

@@ -20,6 +20,7 @@ from tape.model.entries import Text
 
 from ..env.protocol import Search
 from ..env.scanner import LinePart, split_text_lines
+from ..env.wrappers import find_temporary_folder
 from ..tool_settings import DEFAULT_SETTINGS, NO_LINE_CAPS, OutputCaps, ToolSettings
 from .command import SpillFile
 from .limits import MAX_KEPT_BYTES, MAX_STORED_BYTES, encode_text, format_limit
@@ -185,7 +186,7 @@ class _WholeLines:
 
     def __init__(self, context: ToolContext) -> None:
         self._about = context.describe_output()
-        self._spill = SpillFile(context.env.temporary_directory)
+        self._spill = SpillFile(find_temporary_folder(context.env))
         self._lines: list[str] = []
         self._size = -1
         """Bytes of the lines with the line feeds between them."""

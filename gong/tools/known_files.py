@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from tape.clock import parse_timestamp
 from tape.files.calls import parse_file_calls
-from tape.model.entries import Assistant, ToolResult, select_tool_calls
+from tape.model.entries import Assistant, ToolResult, ToolStart, select_tool_calls
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -90,6 +90,8 @@ def collect_shown_files(entries: Iterable[Entry], resolve: Callable[[str], str])
     for entry in entries:
         if isinstance(entry.data, Assistant):
             calls |= {call.id: call for call in select_tool_calls(entry.data.content)}
+        elif isinstance(entry.data, ToolStart) and entry.data.environment is not None:
+            calls.pop(entry.data.call_id, None)  # files of another place
         elif isinstance(entry.data, ToolResult) and not entry.data.is_error:
             call = calls.get(entry.data.call_id)
             for file in parse_file_calls(call) if call is not None else ():

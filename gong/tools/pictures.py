@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from tape.model.entries import BlobRef, Image, Text
 
+from ..env.wrappers import find_temporary_folder
 from .limits import format_size
 from .output_storage import FolderStorage, build_temporary_path
 from .picture_resize import (
@@ -95,7 +96,7 @@ async def _build_picture_result(
 ) -> ToolOutcome:
     data, mime, size = picture
     digest = hashlib.sha256(data).hexdigest()
-    temporary = build_temporary_path(context.env.temporary_directory)
+    temporary = build_temporary_path(find_temporary_folder(context.env))
     # A file that has the hash as its name, or a blob on a tape.
     with TemporaryDirectory(prefix="gong-picture-") as folder:
         file = Path(folder, digest)

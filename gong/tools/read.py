@@ -12,6 +12,7 @@ from msgspec import Meta, Struct
 
 from tape.model.entries import Image, Text
 
+from ..env.wrappers import find_temporary_folder
 from ..tool_settings import DEFAULT_SETTINGS, LINE_CAPS, OutputCaps, ToolSettings
 from .command import SpillFile
 from .documents import (
@@ -318,7 +319,7 @@ async def keep_page(page: Page, text: str, path: str, context: ToolContext) -> F
 
 async def _store_large_page(page: Page, path: str, context: ToolContext) -> FullOutput | None:
     """Give a page to the storage as a file, without holding it; None where that fails."""
-    spill = SpillFile(context.env.temporary_directory)
+    spill = SpillFile(find_temporary_folder(context.env))
 
     def take(piece: bytes) -> None:
         spill.take(piece if page.start or spill.total_bytes else piece.removeprefix(BOM))

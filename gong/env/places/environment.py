@@ -55,12 +55,15 @@ class PlaceEnvironment:
         folder: str = "",
         *,
         name: str = "",
+        folder_here: str | None = None,
         variables: Mapping[str, str] | None = None,
         shell: str = "bash",
     ) -> None:
         self.link = link
         self.name = name or link.name
         """What the place is called on the tape."""
+        self.folder_here = folder_here
+        """The folder of this machine that the session belongs to; None without one."""
         self.remarks: list[str] = []
         """What is different in this place, to tell people."""
         self._folder = folder

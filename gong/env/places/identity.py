@@ -19,10 +19,10 @@ from typing import Literal, NamedTuple
 from urllib.parse import quote, unquote, urlsplit
 
 from ...errors import ConfigurationError
+from ..protocol import LOCAL
 
 Scheme = Literal["local", "docker", "podman", "docker-image", "ssh", "k8s"]
 
-LOCAL = "local"
 _CONTAINER = r"[A-Za-z0-9][A-Za-z0-9_.-]*"
 _IMAGE = r"[A-Za-z0-9][A-Za-z0-9_.:/@-]*"
 _POD_PART = r"[A-Za-z0-9]([A-Za-z0-9_.:/@-]*[A-Za-z0-9])?"

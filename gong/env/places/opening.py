@@ -17,7 +17,7 @@ import os
 import posixpath
 import secrets
 import shutil
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ...errors import ConfigurationError
 from ..protocol import is_inside_folder
@@ -106,7 +106,7 @@ async def open_place(
         for name, value in environ.items()
         if rules._replace(policy="none").is_inherited(name, value)
     }
-    env = PlaceEnvironment(link, folder, name=place.name, variables=listed)
+    env = PlaceEnvironment(link, folder, name=place.name, variables=listed, folder_here=here)
     try:
         await env.initialize()
     finally:
@@ -223,7 +223,27 @@ async def _ask_program(argv: Sequence[str], environ: Mapping[str, str]) -> tuple
     return process.returncode or 0, output, last
 
 
-def choose_place(text: str, tables: Mapping[str, Mapping[str, object]]) -> PlaceChoice:
+class PlaceFacts(Protocol):
+    """The settings of a place: the table [env.NAME]."""
+
+    @property
+    def place(self) -> str:
+        """Its name."""
+
+    @property
+    def folder(self) -> str:
+        """Where work begins there; "" for that of the place."""
+
+    @property
+    def program(self) -> tuple[str, ...]:
+        """The program that leads there; none is the usual one."""
+
+    @property
+    def forward_agent(self) -> bool:
+        """Whether ssh may forward the agent that holds the user's keys."""
+
+
+def choose_place(text: str, tables: Mapping[str, PlaceFacts]) -> PlaceChoice:
     """Return what a text means: the name of a table of settings, or a place itself.
 
     Raises ConfigurationError, in one line.
@@ -231,12 +251,8 @@ def choose_place(text: str, tables: Mapping[str, Mapping[str, object]]) -> Place
     table = tables.get(text)
     if table is None:
         return PlaceChoice(parse_place(text))
-    place = parse_place(str(table["place"]))
-    program = table.get("program") or ()
-    assert isinstance(program, list | tuple)
+    if parse_place(table.place).is_local:
+        raise ConfigurationError(f"[env.{text}] names this machine: leave --env out for it")
     return PlaceChoice(
-        place,
-        str(table.get("folder") or ""),
-        tuple(map(str, program)),
-        bool(table.get("forward_agent")),
+        parse_place(table.place), table.folder, tuple(table.program), table.forward_agent
     )

@@ -13,8 +13,10 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
+from gong.config import PlaceSettings
 from gong.env.conformance import CASES, run_cases
 from gong.env.places.identity import is_same_machine, parse_place
 from gong.env.places.opening import Mount, choose_place, open_place, translate_path
@@ -157,11 +159,15 @@ _RULES = VariableRules()
 ENVIRON = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/"), "MY_TOKEN": "secret-1"}
 
 
+def make_table(table: Mapping[str, object]) -> PlaceSettings:
+    return msgspec.convert(dict(table), PlaceSettings)
+
+
 @asynccontextmanager
 async def open_table(
     table: Mapping[str, object], rules: VariableRules = _RULES
 ) -> AsyncIterator[PlaceEnvironment]:
-    env = await open_place(choose_place("box", {"box": table}), "/", ENVIRON, rules)
+    env = await open_place(choose_place("box", {"box": make_table(table)}), "/", ENVIRON, rules)
     try:
         yield env
     finally:
@@ -269,13 +275,13 @@ async def test_a_container_runs_a_sample_of_the_suite(tmp_path: Path) -> None:
         async with open_table({**place, "folder": "/srv/app"}) as env:
             results = [each async for each in run_cases(env, "/srv/app", CASES[::12])]
             assert [result for result in results if result[1]] == []
-        choice = choose_place("box", {"box": place})
+        choice = choose_place("box", {"box": make_table(place)})
         env = await open_place(choice, f"{tmp_path}/here", ENVIRON, VariableRules())
         assert env.working_directory == "/mounted"
         assert f"{tmp_path}/here is /mounted in {place['place']}" in env.remarks
         await env.write_file("a", b"1")
         assert (tmp_path / "here/a").read_bytes() == b"1"
         await env.cleanup()
-        wrong = choose_place("box", {"box": {**place, "place": "docker:none-such"}})
+        wrong = choose_place("box", {"box": make_table({**place, "place": "docker:none-such"})})
         with pytest.raises(ConfigurationError, match="no such container"):
             await open_place(wrong, "/", ENVIRON, VariableRules())

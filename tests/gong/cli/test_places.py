@@ -1,0 +1,96 @@
+"""`gong -p --env`: a session whose tools act in another place than its folder."""
+
+import json
+
+import pytest
+
+from tests import warm
+from tests.gong.cli.conftest import GONG, environment
+
+CALLS = [
+    {"tool_calls": [{"name": "read", "args": {"path": "calc.py"}}]},
+    {
+        "tool_calls": [
+            {"name": "edit", "args": {"path": "calc.py", "oldText": "a - b", "newText": "a + b"}},
+            {"name": "write", "args": {"path": "sub/new.txt", "content": "new\n"}},
+            {"name": "bash", "args": {"command": "pwd; cat calc.py; echo $HOME_TOKEN"}},
+        ]
+    },
+    {"text": "done"},
+]
+
+
+@pytest.fixture
+def far(home):
+    """The folder of a place that a program leads to: a shell that begins somewhere else."""
+    folder = home / "far/app"
+    folder.mkdir(parents=True)
+    (folder / "calc.py").write_text("a - b\n")
+    (folder / "AGENTS.md").write_text("Speak of the far place.\n")
+    program = home / "lead"
+    program.write_text(f'#!/bin/sh\nfor text; do :; done\ncd {folder}\nexec sh -c "$text"\n')
+    program.chmod(0o755)
+    (home / ".config/gong/config.toml").write_text(
+        f'[env.box]\nplace = "ssh://far"\nprogram = ["{program}"]\n'
+    )
+    return folder
+
+
+@pytest.fixture
+def here(home):
+    """The folder of the session on this machine, with a file of the same name."""
+    folder = home / "here"
+    folder.mkdir()
+    (folder / "calc.py").write_text("a - b\n")
+    (folder / "AGENTS.md").write_text("Speak of this machine.\n")
+    return folder
+
+
+def play(gong, here, answers, *argv, code=0, **variables):
+    (here.parent / "script.json").write_text(json.dumps(answers))
+    model = ("-m", f"scripted/{here.parent}/script.json")
+    return gong("-p", "go", *model, *argv, code=code, cwd=here, **variables)
+
+
+def test_tools_act_in_the_place_and_nothing_changes_here(gong, far, here):
+    done = play(gong, here, CALLS, "--env", "box", "--yolo", HOME_TOKEN="secret-7")
+    assert done.stdout == "done\n"
+    assert (far / "calc.py").read_text() == "a + b\n"
+    assert (far / "sub/new.txt").read_text() == "new\n"
+    assert (here / "calc.py").read_text() == "a - b\n"
+    assert sorted(path.name for path in here.iterdir()) == ["AGENTS.md", "calc.py"]
+    entries = read_entries(here)
+    places = {
+        (entry["data"]["environment"]["name"], entry["data"]["environment"]["folder"])
+        for entry in entries
+        if entry["type"] == "tool.start"
+    }
+    assert places == {(f"ssh://far{far}", str(far))}
+    results = [json.dumps(entry["data"]) for entry in entries if entry["type"] == "tool.result"]
+    assert str(far) in results[-1]
+    assert "secret-7" not in results[-1]
+
+
+def read_entries(here):
+    tape = GONG.with_name("tape")
+    done = warm.run_text([tape, "log", "--json"], cwd=here, env=environment(here.parent))
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [
+        ("nowhere", "is no place"),
+        ("docker:a b", "no container has such a name"),
+        ("ssh://-x", "is no place"),
+        ("broken", "broken:"),
+    ],
+)
+def test_a_place_that_is_none_ends_before_a_session_is_made(gong, home, far, here, place, words):
+    with (home / ".config/gong/config.toml").open("a") as file:
+        file.write('[env.broken]\nplace = "ssh://broken"\nprogram = ["false"]\n')
+    done = play(gong, here, CALLS, "--env", place, code=2)
+    assert words in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not [*home.glob(".tape/tapes/*")]
