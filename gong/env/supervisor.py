@@ -185,6 +185,8 @@ class _Supervisor:
                     handles.frombytes(content[:whole])
         if len(handles) != _HANDLES:
             return _GONG_ENDED
+        for handle in handles:  # commands get copies of two, and no way to gong
+            os.set_inheritable(handle, False)
         os.write(self._takes, b"t")
         os.close(self._takes)
         os.dup2(os.open(os.devnull, os.O_RDWR), self._control.detach())

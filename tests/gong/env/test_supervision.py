@@ -235,3 +235,11 @@ async def test_an_unclosed_environment_ends_its_supervisor_when_it_is_collected(
     supervisor = env._supervisor.pid
     del env
     await until(lambda: not alive(supervisor))
+
+
+@linux
+async def test_a_command_inherits_its_three_streams_and_nothing_else(tmp_path):
+    env = LocalEnvironment(str(tmp_path), ENVIRON)
+    done = await env.exec_command("ls /proc/self/fd")
+    await env.cleanup()
+    assert done.output.split() == [b"0", b"1", b"2", b"3"]  # the last one is the folder it lists
