@@ -31,7 +31,7 @@ def build_request(
     """Return what the settings ask for in a folder; raises ConfigurationError for a wrong host."""
     border = settings.border
     home = str(locate_home(environ))
-    check_patterns((*border.domains, *border.deny_domains))
+    domains, denied = check_patterns(border.domains), check_patterns(border.deny_domains)
 
     def expand(paths: Sequence[str]) -> tuple[str, ...]:
         expanded = (home + path[1:] if path[:2] in {"~", "~/"} else path for path in paths)
@@ -52,6 +52,8 @@ def build_request(
         hidden=expand(border.hide),
         visible=expand(border.show),
         unix_sockets=border.unix_sockets,
+        domains=domains,
+        denied_domains=denied,
         limits=_choose_limits(border),
     )
 
@@ -106,7 +108,8 @@ def open_border(
         warn(
             "the sandbox is Landlock, which is weaker: it refuses writing outside of the folders"
             " and TCP, but hides no file and keeps git's hooks from nobody; calls are asked about"
-            " as without one (gong doctor says why bubblewrap does not work)"
+            " as without one, and domains have no effect (gong doctor says why bubblewrap does not"
+            " work)"
         )
     for remark in sandbox.protection.remarks:
         warn(f"sandbox: {remark}")

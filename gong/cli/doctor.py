@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 import click
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tape.cli.output import as_json, format_examples, print_json
 from tape.cli.terminal import format_table, get_columns, print_lines
@@ -35,6 +36,7 @@ from ..llm.model_names import ModelNames
 from ..llm.models import load_presets
 from ..llm.provider_factory import require_package
 from ..private_files import locate_config_file
+from ..project import locate_folder
 from .options import load_settings, store_option
 from .session import open_front_end
 
@@ -74,7 +76,7 @@ class HealthCheck(Struct, frozen=True):
 @store_option
 @as_json
 def doctor(ref: str | None, store: str | None, as_json: bool) -> int:
-    """Check what a session needs: settings, store, index, keys, programs, terminal, network.
+    """Check what a session needs: settings, store, index, keys, programs, sandbox, network.
 
     Nothing is sent or changed. With REF, also check whether each provider would accept that
     history. Exit code 1 if a check fails.
@@ -112,10 +114,41 @@ def _run_checks(ref: str | None, store: str | None) -> Iterator[HealthCheck]:
     for names, without in _WANTED_PROGRAMS:
         program = next(filter(None, map(shutil.which, names)), None)
         yield HealthCheck(names[0], "ok" if program else "note", program or f"not found: {without}")
+    yield from _check_sandbox(settings)
     yield _check_terminal()
     yield from _check_network()
     if ref is not None:
         yield from _check_history(ref, settings)
+
+
+def _check_sandbox(settings: Settings) -> Iterator[HealthCheck]:
+    """Yield which kinds of sandbox work here, and what one of this folder would be."""
+    from ..assembly.border import build_request  # for one check
+    from ..env.sandbox.sandbox import SandboxUnavailable, find_kinds, open_sandbox
+
+    border = settings.border
+    kinds = find_kinds(os.environ)
+    for kind in kinds:
+        state: Literal["ok", "note"] = "ok" if kind.works else "note"
+        weaker = ", weaker than bubblewrap" if kind.works and kind.kind == "landlock" else ""
+        yield HealthCheck(kind.kind, state, f"{kind.about}{weaker}")
+    if not kinds:
+        yield HealthCheck("sandbox", "note", "none for this system")
+        return
+    chosen = "" if border.mode == "off" else f"{border.mode}, "
+    mode = border.mode if border.mode != "off" else "read-only"
+    try:
+        chosen_settings = replace(settings, sandbox=replace(border, mode=mode))
+        sandbox = open_sandbox(build_request(chosen_settings, locate_folder(), os.environ))
+    except GongError as error:
+        stops = border.fail_if_unavailable or not isinstance(error, SandboxUnavailable)
+        stops = stops and border.mode != "off"
+        yield HealthCheck("sandbox", "wrong" if stops else "note", str(error))
+        return
+    remarks = "".join(f"; {remark}" for remark in sandbox.protection.remarks)
+    about = f"{chosen or 'off; --sandbox would use '}{sandbox.kind}; limits: {sandbox.limits}"
+    sandbox.close()
+    yield HealthCheck("sandbox", "ok", f"{about}{remarks}")
 
 
 def _check_index(home: Path) -> HealthCheck:

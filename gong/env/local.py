@@ -174,6 +174,7 @@ class LocalEnvironment:
         _require_folder(self._folder)
         if self.sandbox is not None:
             self.sandbox.users += 1
+            await self.sandbox.start()
 
     async def cleanup(self) -> None:
         """End whatever commands left running in the background; its last words are not read."""

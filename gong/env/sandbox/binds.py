@@ -101,15 +101,15 @@ class Border:
 
 
 def build_arguments(
-    border: Border, variables: Mapping[str, str], *, filter_handle: int | None, network: bool
+    border: Border, variables: Mapping[str, str], *, filter_handle: int | None
 ) -> list[str]:
     """Return the arguments of bubblewrap before the program.
 
-    `filter_handle` is the descriptor of the filter of system calls, `network` whether programs
-    stay in the network that they are started in.
+    `filter_handle` is the descriptor of the filter of system calls; None where the first program
+    inside brings it up.
     """
     words = ["--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts"]
-    words += ["--unshare-cgroup-try", *["--unshare-net"] * (not network)]
+    words += ["--unshare-cgroup-try", "--unshare-net"]
     words += ["--die-with-parent", "--new-session", "--cap-drop", "ALL"]
     words += ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
     for path in _KERNEL_SETTINGS if border.is_root else ():

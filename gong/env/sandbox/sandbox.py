@@ -30,8 +30,9 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from ...errors import ConfigurationError
 from ...git_folders import locate_git_folder
 from ..protocol import is_inside_folder
-from . import landlock, seatbelt
+from . import entry, landlock, seatbelt
 from .binds import Border, build_arguments
+from .entry import FORWARDER_FILTER, PROGRAM_FILTER
 from .hidden import find_hidden
 from .limits import (
     NO_GROUPS,
@@ -44,6 +45,7 @@ from .limits import (
     make_groups,
 )
 from .protected import Protection, find_protection
+from .proxy import DomainProxy
 from .refusals import find_refusals
 from .seccomp import MACHINES, build_filter
 
@@ -51,8 +53,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 SandboxKind = Literal["bubblewrap", "seatbelt", "landlock"]
-_FILTER_HANDLE = 3
-_SHELL = "/bin/sh"
+_PROXY_SOCKET, _PROXY_PORT = "/run/gong-proxy", 3128
+_SHELL, _ENV = "/bin/sh", "/usr/bin/env"
 _USUAL_FOLDERS = ("/usr/bin", "/bin", "/usr/local/bin")
 _PROBE_SECONDS = 20.0
 _UNSAFE_OUTSIDE = re.compile(
@@ -80,6 +82,9 @@ class SandboxRequest:
     hidden: tuple[str, ...] = ()
     visible: tuple[str, ...] = ()
     unix_sockets: bool = False
+    domains: tuple[str, ...] = ()
+    """Hosts that can be reached, as patterns; none for no network."""
+    denied_domains: tuple[str, ...] = ()
     limits: UsageLimits = NO_LIMITS
 
     @property
@@ -114,6 +119,9 @@ class Sandbox:
         self.kind, self.border, self.protection = kind, border, protection
         self.request = request
         self._place, self._program, self._groups = place, program, groups
+        self.proxy: DomainProxy | None = None
+        """The way to the network, once it was started."""
+        self._port = 0
         self.users = 0
         """How many environments use it; the last one closes it."""
         self._reported: set[str] = {path for path in protection.watched if os.path.lexists(path)}
@@ -126,6 +134,15 @@ class Sandbox:
         """
         is_open = self.kind == "landlock" or self.request.unix_sockets
         return self.request.writes and not is_open
+
+    async def start(self) -> None:
+        """Open the way to the network, where the settings allow hosts; called once or more."""
+        request = self.request
+        if not request.domains or self.proxy is not None or self.kind == "landlock":
+            return
+        self.proxy = DomainProxy(request.domains, request.denied_domains)
+        path = f"{self._place}/proxy" if self.kind == "bubblewrap" else None
+        self._port = await self.proxy.start(path) or _PROXY_PORT
 
     @property
     def mode(self) -> Literal["read-only", "workspace-write"]:
@@ -150,6 +167,8 @@ class Sandbox:
         outside = {k: v for k, v in variables.items() if not _UNSAFE_OUTSIDE.match(k)}
         inside = {k: v for k, v in variables.items() if k not in outside}
         inside |= self._build_variables()
+        if self.proxy is not None:
+            inside |= build_proxy_variables(self._port)
         inner = [*argv]
         if self.kind == "bubblewrap" and (
             line := build_inner_script(self.request.limits, self._groups)
@@ -159,8 +178,12 @@ class Sandbox:
         script = [build_limit_script(self.request.limits, self._groups)]
         first: list[str] = []
         if self.kind == "bubblewrap":
-            first = [f"{self._place}/filter"]
-            script.append(f'exec {_FILTER_HANDLE}<"$1" || exit 126\nshift')
+            first = [f"{self._place}/filter", f"{self._place}/forwarder-filter"]
+            script.append(
+                f'exec {PROGRAM_FILTER}<"$1" {FORWARDER_FILTER}<"$2" || exit 126\nshift 2'
+            )
+            if self.proxy is None:
+                first, script[-1] = first[:1], f'exec {PROGRAM_FILTER}<"$1" || exit 126\nshift'
         script.append('exec "$@"')
         text = "\n".join(filter(None, script))
         return [_SHELL, "-c", text, "sh", *first, *words], outside
@@ -168,14 +191,19 @@ class Sandbox:
     def _wrap_words(self, argv: list[str], variables: Mapping[str, str]) -> list[str]:
         border = self._check_border()
         if self.kind == "bubblewrap":
-            arguments = build_arguments(
-                border, variables, filter_handle=_FILTER_HANDLE, network=False
-            )
+            if self.proxy is not None:
+                # Variables that change how programs start are set behind the filter.
+                arguments = build_arguments(border, {}, filter_handle=None)
+                arguments += ["--ro-bind", f"{self._place}/proxy", _PROXY_SOCKET]
+                entering = [_PROXY_SOCKET, str(self._port), "--"]
+                start = [sys.executable, "-ISE", entry.__file__, *entering]
+                return [self._program, *arguments, "--", *start, *_set_variables(variables, argv)]
+            arguments = build_arguments(border, variables, filter_handle=PROGRAM_FILTER)
             return [self._program, *arguments, "--", *argv]
-        inner = ["/usr/bin/env", *(f"{name}={value}" for name, value in variables.items()), *argv]
+        inner = _set_variables(variables, argv)
         if self.kind == "seatbelt":
             profile = seatbelt.build_profile(
-                border, proxy_port=None, unix_sockets=self.request.unix_sockets
+                border, proxy_port=self._port or None, unix_sockets=self.request.unix_sockets
             )
             return seatbelt.build_command(profile, inner)
         folders = (border.temporary, *border.roots)
@@ -214,9 +242,13 @@ class Sandbox:
 
     def find_refusals(self, output: bytes, exit_code: int) -> tuple[str, ...]:
         """Return what the border refused a program, as far as its output tells."""
+        refused = () if self.proxy is None else self.proxy.take_refusals()
         if exit_code == 0:
-            return ()
-        return find_refusals(output.decode("utf-8", "replace"), self.border)
+            return refused
+        others = find_refusals(output.decode("utf-8", "replace"), self.border)
+        if refused:
+            others = tuple(each for each in others if not each.startswith("reaching"))
+        return (*refused, *others)
 
     def find_appeared(self) -> tuple[str, ...]:
         """Return protected names that are there since this was asked last.
@@ -244,9 +276,25 @@ class Sandbox:
             self.close()
 
     def close(self) -> None:
-        """Remove its folder and its groups."""
+        """Remove its folder and its groups, and close the way to the network."""
+        if self.proxy is not None:
+            self.proxy.close()
         self._groups.remove()
         shutil.rmtree(self._place, ignore_errors=True)
+
+
+def build_proxy_variables(port: int) -> dict[str, str]:
+    """Return the variables by which programs find the proxy."""
+    address = f"http://127.0.0.1:{port}"
+    names = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
+    variables = {spelling: address for name in names for spelling in (name, name.lower())}
+    local = "localhost,127.0.0.1,::1"
+    return {**variables, "NO_PROXY": local, "no_proxy": local, "NODE_USE_ENV_PROXY": "1"}
+
+
+def _set_variables(variables: Mapping[str, str], argv: Sequence[str]) -> list[str]:
+    """Return the words that start a program with some more variables."""
+    return [_ENV, *(f"{name}={value}" for name, value in variables.items()), *argv]
 
 
 def find_kinds(environ: Mapping[str, str]) -> list[Availability]:
@@ -386,6 +434,7 @@ def _build_sandbox(
         program = find_bubblewrap(request.environ, border.roots) or ""
         machine = MACHINES[platform.machine()]
         Path(place, "filter").write_bytes(build_filter(machine, unix_sockets=request.unix_sockets))
+        Path(place, "forwarder-filter").write_bytes(build_filter(machine, unix_sockets=True))
     groups = make_groups(request.limits, f"gong-{os.getpid()}-{token_hex(4)}")
     return Sandbox(finding.kind, request, border, protection, place, program=program, groups=groups)
 
