@@ -12,6 +12,7 @@ from tape.check.finding import Counts
 from tape.check.verify import verify
 from tape.errors import RemoteUnavailable
 from tape.remote.cursor import Cursor
+from tape.remote.publish import Publisher
 from tape.remote.push import Pusher
 from tape.remote.registry import open_remote
 from tape.store.maintenance.upkeep import redact
@@ -111,6 +112,22 @@ def redact_secret(machine):
             redact(tape, ids, "a password")
 
 
+def publish(machine):
+    """Write to every tape, and note what a barrier acknowledged."""
+    machine.acknowledged = {}
+    machine.store.projection = Publisher(machine.store, "team", lambda: machine.remote, None)
+    try:
+        for name in machine.store.folders():
+            with machine.store.open_folder(name) as tape, tape.writer() as writer:
+                for text in ("one", "z" * 70_000, "three"):
+                    entry = writer.append(making.say(text))
+                    writer.barrier()
+                    machine.acknowledged.setdefault(tape.id, set()).add(entry.id)
+    finally:
+        machine.store.projection = None
+    return []
+
+
 def do_nothing(_):
     pass
 
@@ -120,6 +137,7 @@ STEPS = {
     "pull": (do_nothing, Machine.pull, False),
     "redact": (redact_secret, push, True),
     "unpush": (do_nothing, unpush, True),
+    "publish": (do_nothing, publish, True),
 }
 """What is done before, then through the proxy, and whether by the one who pushed at first."""
 
@@ -155,6 +173,12 @@ def check_all(engine, place, name, machine):
     before = describe(machine.store)
     with engine.open() as remote:
         machine.remote = remote
+        if name == "publish":  # as if the machine were gone now
+            witness = Machine(place / "witness", remote)
+            assert [done.error for done in witness.pull() if done.error] == []
+            there = describe(witness.store)
+            for tape, ids in machine.acknowledged.items():
+                assert ids <= {line[7:47].decode() for line in there[tape][2]}
         done = STEPS[name][1](machine)
         assert name == "unpush" or [one.error for one in done if one.error] == []
         one, other, third = (Machine(place / side, remote) for side in ("one", "other", "third"))

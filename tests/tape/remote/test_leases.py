@@ -56,7 +56,7 @@ ENGINES = pytest.mark.parametrize(
 
 @ENGINES
 def test_one_of_eight_that_race_holds_a_branch(address):
-    """Those that come second learn who that is; a stale lease is beaten by one of them, too."""
+    """M213: who comes second learns who that is; a stale lease is beaten by one of them, too."""
     start = Barrier(8)
     later = [0]
     with ExitStack() as stack, ThreadPoolExecutor(8) as pool:

@@ -70,7 +70,7 @@ def describe(store):
 
 @pytest.mark.parametrize("address", ["folder", "s3", "postgresql"], indirect=True)
 def test_one_of_sixteen_pushers_wins_each_round(tmp_path, address):
-    """The others end on branches of their own, and nothing is lost."""
+    """The others end on branches of their own, and nothing is lost (M213)."""
     with ExitStack() as stack, ThreadPoolExecutor(PUSHERS) as pool:
         machines = [
             Machine(tmp_path / f"m{number}", stack.enter_context(open_remote(address)))
@@ -209,7 +209,7 @@ def refuse_errors(outcomes):
     indirect=["address"],
 )
 def test_three_machines_come_to_the_same_after_a_thousand_steps(tmp_path, address, seed):
-    """They are cut off, their clocks are wrong by days, and tapes are taken away meanwhile."""
+    """M213: cut off, with clocks that are wrong by days, and tapes that are taken away."""
     chance = random.Random(seed)
     with open_remote(address) as opened:
         remote = BreakingRemote(opened)
