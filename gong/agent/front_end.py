@@ -174,9 +174,9 @@ class ModelFactory:
         built_in: Provider = self.client.resolve(name)[0]
         return self._build_model(name, built_in.api, built_in.endpoint, _refuse_stream)
 
-    def _list_efforts(self, provider: str) -> tuple[Effort, ...]:
+    def _list_efforts(self, provider: str, model: str) -> tuple[Effort, ...]:
         preset = self.names.presets.get(provider)
-        return list_usual_efforts(preset) if preset else ()
+        return list_usual_efforts(preset.choose_variant(model)) if preset else ()
 
     def _find_served_window(self, name: str) -> int | None:
         """Return the context window that a server on this machine says a model has."""
@@ -227,7 +227,7 @@ class ModelFactory:
             window=window,
             max_output=info.max_output if info else None,
             reasons=info.reasoning if info else None,
-            efforts=(info.efforts if info else ()) or self._list_efforts(provider),
+            efforts=(info.efforts if info else ()) or self._list_efforts(provider, model),
             effort=self._choose_effort(info),
             options=self.names.get_options(name),
             sees_images=self.names.sees_images(provider, model),

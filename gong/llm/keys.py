@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _EARLY = 60.0
 """Seconds before its end that a key is replaced: a call takes a while to arrive."""
-_WEB_TOKEN = re.compile(r"eyJ[\w-]+\.([\w-]+)\.[\w-]*")
+_CLAIMS_FORM = r"eyJ[\w-]+\.[\w-]+\.[\w-]*"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Key:
     @property
     def is_web_token(self) -> bool:
         """Whether it is a JSON Web Token, which no API key looks like."""
-        return _WEB_TOKEN.fullmatch(self.value) is not None
+        return re.fullmatch(_CLAIMS_FORM, self.value) is not None
 
 
 @dataclass(frozen=True, slots=True)

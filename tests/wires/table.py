@@ -16,7 +16,7 @@ from gong.llm.provider_factory import create_provider
 from gong.llm.types import Request, StreamFailure
 from tape.context.view import Message
 from tape.model.entries import Text
-from tests.wires import anthropic, google
+from tests.wires import anthropic, converse, google
 from tests.wires import openai_chat as chat
 from tests.wires import openai_responses as responses
 from tests.wires.server import Reply, WireServer, accumulated, chunks, sse
@@ -99,6 +99,17 @@ WIRES = [
         lambda message: {"error": {"code": 0, "status": "X", "message": message}},
         google.WHOLE,
         google.WHOLE_EVENTS,
+    ),
+    Wire(
+        "bedrock-converse",
+        [converse.START],
+        lambda *pieces: converse.text_block(0, *pieces),
+        converse.block(7, {"madeLater": {"x": None}}, {"laterDelta": 1}, start={"later": {}}),
+        converse.stop("end_turn"),
+        lambda *events, crlf=False: chunks(*events, end="", crlf=crlf),
+        lambda message: {"type": "error", "error": {"type": "x", "message": message}},
+        converse.WHOLE,
+        converse.WHOLE_EVENTS,
     ),
 ]
 every_wire = pytest.mark.parametrize("wire", WIRES, ids=lambda wire: wire.preset)

@@ -185,9 +185,9 @@ SAID = [
         503,
         "Bedrock is unable to process your request.",
         PROFILE,
-        "try again, or call it by a profile of several regions: -m bedrock/eu.dep",
+        "a profile of several regions may serve it: -m bedrock/eu.dep",
     ),
-    (RUNTIME, 500, "InternalServerException", "", "try again, or call it by a profile of several"),
+    (RUNTIME, 500, "InternalServerException", "", "a profile of several regions may serve it"),
     (
         VERTEX,
         404,
@@ -240,7 +240,7 @@ SAID = [
         "the login of gcloud",
         "run gcloud auth application-default login",
     ),
-    (VERTEX, 503, "The service is currently unavailable.", "", "try again, or at another location"),
+    (VERTEX, 503, "The service is currently unavailable.", "", "another location may serve it"),
     (DATABRICKS, 404, "ENDPOINT_NOT_FOUND", "", "the workspace has no serving endpoint dep"),
     (DATABRICKS, 403, "Invalid access token.", "", "see whether DATABRICKS_HOST is the workspace"),
     (CLOUDFLARE, 404, "No such model", "", "see whether the account is right, and the model is"),
@@ -415,9 +415,10 @@ WHOLE = {
         {"base_url": "URL", "project": "p-1"},
         {"error": {"code": 500, "message": "Internal error encountered.", "status": "INTERNAL"}},
         (
-            "vertex API error (500): Internal error encountered.; try again, or at another "
-            "location (GOOGLE_CLOUD_LOCATION=global); asked for claude-x (in us-east5) at URL/v1 "
-            "with the key from GOOGLE_OAUTH_ACCESS_TOKEN"
+            "vertex API error (500): Internal error encountered.; try again, or switch to another "
+            "provider or model (-m, /model); asked for claude-x (in us-east5) at URL/v1 with the "
+            "key from GOOGLE_OAUTH_ACCESS_TOKEN: another location may serve it "
+            "(GOOGLE_CLOUD_LOCATION=global)"
         ),
     ),
     503: (
@@ -426,9 +427,10 @@ WHOLE = {
         None,
         {"message": "Bedrock is unable to process your request."},
         (
-            "bedrock API error (503): Bedrock is unable to process your request.; try again, or "
-            "call it by a profile of several regions: -m bedrock/eu.qwen.qwen3; asked for "
-            "qwen.qwen3 (in eu-west-1) at URL/openai/v1 with the key from AWS_BEARER_TOKEN_BEDROCK"
+            "bedrock API error (503): Bedrock is unable to process your request.; it is down or "
+            "overloaded: try again later; asked for qwen.qwen3 (in eu-west-1) at URL/openai/v1 "
+            "with the key from AWS_BEARER_TOKEN_BEDROCK: a profile of several regions may serve "
+            "it: -m bedrock/eu.qwen.qwen3"
         ),
     ),
 }

@@ -344,8 +344,6 @@ class ProviderFailures(NamedTuple):
         target = self._describe_target(status)
         if fix and kind is AuthenticationError and source:
             return f"; the key from {source} was refused for {target}: {fix}"
-        if fix and kind is not ServerError:
-            return f"; asked for {target}{f' with the key from {source}' if source else ''}: {fix}"
         if kind is AuthenticationError and source and self.key_name:
             unset = f" and unset {source}" if source.isupper() else ""
             return (
@@ -360,8 +358,8 @@ class ProviderFailures(NamedTuple):
             advice = f"; it is down or overloaded: try again {when}"
         elif kind is ServerError:
             advice = "; try again, or switch to another provider or model (-m, /model)"
-        advice = f"; {fix}" if fix else advice
-        return f"{advice}; asked for {target}{f' with the key from {source}' if source else ''}"
+        key = f" with the key from {source}" if source else ""
+        return f"{advice}; asked for {target}{key}{f': {fix}' if fix else ''}"
 
     def _find_fix(
         self,

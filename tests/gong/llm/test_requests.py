@@ -30,6 +30,7 @@ MODELS = {
     "openai": "gpt-6.1-sol",
     "openai-chat": "gpt-6.1-sol",
     "google": "gemini-3.8-flash",
+    "bedrock-converse": "us.amazon.nova-2-lite-v1:0",
 }
 HELLO = Request(model="", messages=(Message("user", (Text("hello"),)),))
 PNG = b"\x89PNG\r\n\x1a\n and what follows"
@@ -61,7 +62,9 @@ async def answered(wire, model=None, presets=None, **fields):
 async def test_top_p_reaches_the_body(wire):
     """M152."""
     answer, body = await answered(wire, top_p=0.5)
-    given = body["generationConfig"]["topP"] if wire.preset == "google" else body["top_p"]
+    settings = {"google": "generationConfig", "bedrock-converse": "inferenceConfig"}
+    name = settings.get(wire.preset)
+    given = body[name]["topP"] if name else body["top_p"]
     assert (given, answer.warnings) == (0.5, ())
 
 
@@ -350,6 +353,7 @@ OPTIONS = {
     "openai": ({"text": {"verbosity": "low"}}, "input"),
     "openai-chat": ({"seed": 1}, "max_completion_tokens"),
     "google": ({"safetySettings": [{"category": "X"}]}, "toolConfig"),
+    "bedrock-converse": ({"serviceTier": {"type": "flex"}}, "inferenceConfig"),
 }
 
 
