@@ -151,14 +151,15 @@ async def run_key_program(
     provider: str,
     seconds: float = _SECONDS,
 ) -> str:
-    """Return what a program prints; raises AuthenticationError, in which nothing of that is.
+    """Return what a program prints; raises AuthenticationError.
 
-    `name` says what the program is.
+    Neither that nor the program's arguments, which may be secret, are in the error. `name` says
+    what the program is.
     """
 
     def build_error(what: str) -> AuthenticationError:
         return AuthenticationError(
-            f"{name} {what}; its output is not shown: run {shlex.join(argv)} to see it",
+            f"{name} {what}; its output is not shown: run {argv[0]} yourself to see it",
             provider=provider,
         )
 

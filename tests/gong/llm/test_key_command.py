@@ -123,7 +123,7 @@ async def test_a_program_that_gives_no_key_is_one_line_without_its_output(
     program, environ, tmp_path, case
 ):
     code, words = case
-    source = CommandKey("azure", program(code), environ, seconds=5)
+    source = CommandKey("azure", (program(code), f"--pin={SECRET}"), environ, seconds=5)
     with pytest.raises(AuthenticationError, match=words) as failed:
         await source.get_key()
     assert "key_command of azure" in str(failed.value)
