@@ -37,7 +37,8 @@ _VERBS = """
     mark mask match measure merge migrate move name next normalize note notify number open order
     overlay overwrite pack pad paint pair parse paste patch perform pin place plan play pop post
     prepare preview print probe pull push put quarantine query queue quit quote raise rank rate
-    read reap rebuild recall receive reclaim record redirect refuse relativize release remove
+    read reap rebuild recall receive reclaim record register redirect refuse relativize release
+    remove
     rename render reopen repair repeat replace replay report request require reset resize
     resolve restate restore restrict resume revoke rewrite route run save say scale scan scroll
     scrub search seek select send serve set settle shape shorten show shrink silence skip sleep

@@ -74,6 +74,11 @@ def login(name: str, flow: Literal["browser", "device", "key"] | None) -> None:
     preset = presets.get(preset.key_name, preset)
     if preset.later:
         raise ConfigurationError(preset.unserved)
+    if preset.program:
+        raise ConfigurationError(
+            f"{name} needs no key here: {preset.program} has a login of its own; run "
+            f"{preset.program} and log in there"
+        )
     if flow == "key" or (flow is None and preset.login is None):
         place = _save_key(preset)
         print_lines([f"the key for {preset.key_name} is saved in {place}"])

@@ -11,6 +11,7 @@ from typing import Any
 
 _HOMES = {
     "accumulate": ("StreamAccumulator",),
+    "apis": ("register_api",),
     "client": ("Client",),
     ".errors": ("Aborted", "UnsupportedToolChoice"),
     "models": ("Catalogue", "ModelInfo", "Preset", "Timeouts", "cost"),

@@ -11,6 +11,7 @@ from ..sdk.generation import (
 )
 from ..sdk.results import GenerateResult, StepFinish, StepResult, StreamResult
 from .accumulate import StreamAccumulator
+from .apis import register_api
 from .client import Client
 from .models import Catalogue, ModelInfo, Preset, Timeouts, cost
 from .picture_sources import Pictures
@@ -52,6 +53,7 @@ __all__ = [
     "cost",
     "generate",
     "generate_object",
+    "register_api",
     "set_default_client",
     "stream_object",
     "stream_text",

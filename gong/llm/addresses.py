@@ -37,6 +37,8 @@ _IN_MODELS = "@:"
 
 def find_endpoint(preset: Preset, environ: Mapping[str, str]) -> str:
     """Return the provider's address without a final slash; raises ConfigurationError."""
+    if preset.program:
+        return preset.name
     for variable in preset.base_url_variables:
         if address := environ.get(variable, "").strip():
             return _complete_endpoint(preset, address, variable)

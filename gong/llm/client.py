@@ -26,6 +26,7 @@ from .provider_factory import (
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 
+    from .model_names import Feature
     from .models import Preset
     from .provider_factory import FindKey
     from .types import Provider, Request, Response, StreamEvent
@@ -158,6 +159,18 @@ class Client:
         return (
             encode_neutral_body(actual) if preset is None else encode_request_body(preset, actual)
         )
+
+    def supports(self, name: str, feature: Feature) -> bool | None:
+        """Return whether `provider/model` has a feature; None where that is not known.
+
+        Raises UnknownModel.
+        """
+        kind, _, model = name.partition("/")
+        if kind not in self._known or not model:
+            raise _build_unknown_error(name)
+        from .model_names import ModelNames  # the catalogue is read only here
+
+        return ModelNames(self._presets, {}, {}).supports(name, feature)
 
     async def complete(
         self, request: Request, provider: Provider | None = None, *, prefix: str = _CALL_PREFIX

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import msgspec
 from msgspec import Raw
@@ -38,11 +38,15 @@ if TYPE_CHECKING:
     from tape.model.entries import Cost
 
     from ..config import Settings
-    from .models import Preset, ProfileName
+    from .models import Ability, Preset, ProfileName
     from .price_lists import ListedPrice, PriceLists
 
+Feature = Literal["tools", "thinking", "vision", "streaming", "objects"]
+"""What a model may be able to do: objects are answers that follow a schema."""
 BUILT_IN_PROVIDERS = ("offline", "scripted")
 """Providers without a preset: they are built in and free."""
+PROGRAMS_MODEL = "default"
+"""The name of the model that a program of others chooses itself."""
 _PASSED_ON = ("anthropic", "openai", "google", "xai")
 """Makers for whose price clouds and routers sell their models."""
 _OWN_PRICE = r":[a-z]+$|gpt-oss"
@@ -85,6 +89,8 @@ class ModelNames:
         preset = self.presets.get(provider)
         if preset is not None and preset.later:
             raise ConfigurationError(preset.unserved)
+        if preset is not None and preset.program and not model:
+            return f"{provider}/{PROGRAMS_MODEL}"
         if slash and model and (provider in self.presets or provider in BUILT_IN_PROVIDERS):
             return name
         if info := self.catalogue.find_info(name):
@@ -202,6 +208,21 @@ class ModelNames:
             if row is not None and row.provider == maker.name and row.price:
                 return ListedPrice(row.price, row.long)
         return None
+
+    def supports(self, name: str, feature: Feature) -> bool | None:
+        """Return whether `provider/model` has a feature; None where that is not known."""
+        preset, info = self.presets.get(name.partition("/")[0]), self.find_info(name)
+        if feature == "streaming":
+            return True
+        if preset is not None and preset.program and feature in {"tools", "vision", "objects"}:
+            return False
+        if feature == "objects":
+            return None if preset is None else preset.quirks.json_schema
+        if feature == "vision" and preset is not None and not preset.quirks.images:
+            return False
+        ability: Ability = "reasoning" if feature == "thinking" else feature
+        known: bool | None = None if info is None else getattr(info, ability)
+        return known
 
     def get_context_window(self, provider: str, model: str) -> int | None:
         """Return a model's context window in tokens, None if unknown."""

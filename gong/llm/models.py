@@ -12,24 +12,22 @@ import tomllib
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 
 from tape.model.entries import Cost, Usage
 
 from ..errors import ConfigurationError
 from ..logins.settings import LoginSettings
+from .apis import Api, is_known_api, list_apis
 from .prices import LongPrice, Price, count_prompt
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-Api = Literal[
-    "anthropic-messages", "openai-responses", "openai-chat", "google-generate", "bedrock-converse"
-]
 Effort = Literal["low", "medium", "high", "xhigh"]
 EffortChoice = Literal["none", "low", "medium", "high", "xhigh"]
 """An effort, or none: then the model decides."""
@@ -76,6 +74,17 @@ class Timeouts(Struct, frozen=True, forbid_unknown_fields=True):
     """While a host only sends keep-alives."""
     whole: float = 7_200.0
     """Until the answer ends."""
+
+
+class ConnectionLimits(Struct, frozen=True, forbid_unknown_fields=True):
+    """Limits of the connections to a provider."""
+
+    idle: Annotated[int, Meta(ge=0)] = 10
+    """How many are kept open between calls."""
+    idle_seconds: Annotated[float, Meta(ge=0)] = 90.0
+    """How long each of them is kept: tools run between two calls."""
+    most: Annotated[int, Meta(ge=0)] = 0
+    """How many there may be at once; further calls wait. 0 is no limit."""
 
 
 class SizeLimits(Struct, frozen=True, forbid_unknown_fields=True):
@@ -154,7 +163,8 @@ class Preset(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The part of a model name before the slash."""
     label: str = ""
     """The name for people."""
-    api: Api
+    api: str
+    """One of `Api`, a registered one, or the Python object `module:name` that makes a provider."""
     base_url: str
     keys: tuple[str, ...] = ()
     """Variables that may hold the key, first one first."""
@@ -227,9 +237,12 @@ class Preset(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The profile of these families, and of this provider's other models."""
     local: bool = False
     """Runs on the user's own machine: costs nothing and starts slowly."""
+    program: Literal["", "claude", "codex", "gemini"] = ""
+    """A program of others that answers, of the API `program`."""
     later: str = ""
     """If not empty: listed but not yet served, and what to use instead."""
     timeouts: Timeouts = Timeouts()
+    connections: ConnectionLimits = ConnectionLimits()
     sizes: SizeLimits = DEFAULT_SIZE_LIMITS
     quirks: Quirks = Quirks()
 
@@ -357,9 +370,15 @@ def _parse_preset(name: str, row: Mapping[str, Any]) -> Preset:
             f"providers.{name}: the name is given by the table's heading; remove it"
         )
     try:
-        return msgspec.convert({**row, "name": name}, Preset)
+        preset = msgspec.convert({**row, "name": name}, Preset)
     except msgspec.ValidationError as error:
         raise ConfigurationError(f"providers.{name}: {error}") from error
+    if not is_known_api(preset.api):
+        raise ConfigurationError(
+            f"providers.{name}: there is no api {preset.api!r}: it is one of "
+            f"{', '.join(list_apis())}, or module:name of a Python object (docs/models.md)"
+        )
+    return preset
 
 
 def _check_variants(preset: Preset) -> Preset:

@@ -6,9 +6,11 @@ a variable, else of the provider's `key_command`, else a saved one, else that of
 
 from __future__ import annotations
 
+import os
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
+from shutil import which
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import msgspec
@@ -18,6 +20,7 @@ from tape.formats.wire import decode_json, encode_json
 
 from ..errors import AuthenticationError, ConfigurationError, InvalidRequest
 from .addresses import fill_places, find_endpoint, find_place, is_loopback
+from .apis import find_api
 from .cloud_logins import describe_login
 from .keys import FixedKey
 from .models import NO_KEY
@@ -26,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from .keys import KeySource
-    from .models import Api, Preset
+    from .models import Preset
     from .types import Provider, Request
 
     FindKey = Callable[[str, Sequence[str]], str]
@@ -48,7 +51,7 @@ class _WireAdapter(NamedTuple):
     native_objects: bool = True
 
 
-_ADAPTERS: dict[Api, _WireAdapter] = {
+_ADAPTERS: dict[str, _WireAdapter] = {
     "anthropic-messages": _WireAdapter(
         *("anthropic", "AnthropicRequestEncoder", "AnthropicStreamDecoder"),
         *("anthropic", "anthropic", False),
@@ -95,7 +98,12 @@ def create_provider(
     AuthenticationError without a key, ConfigurationError for an unusable address or a missing
     package.
     """
+    if preset.program:
+        programs = import_module(".programs.provider", __package__)
+        return cast("Provider", programs.ProgramProvider(preset, environ))
     setup = prepare_setup(preset, environ, find_key)
+    if create := find_api(preset.api):
+        return cast("Provider", create(*setup))
     require_package(preset)
     source = partial(find_source, preset.key_name, preset.keys) if find_source else None
     return create_wire_provider(*setup, source)
@@ -155,6 +163,8 @@ def encode_request_body(preset: Preset, request: Request) -> bytes:
     Raises InvalidRequest for what its API does not support.
     """
     preset = preset.choose_variant(request.model)
+    if preset.api not in _ADAPTERS:
+        return encode_neutral_body(request)
     adapter = _ADAPTERS[preset.api]
     encoder = _load_class(adapter, "request", adapter.encoder)(preset)
     try:
@@ -181,6 +191,8 @@ def is_configured(preset: Preset, environ: Mapping[str, str], *, has_key: bool) 
     """Return whether the provider is ready: it has a key, or is configured on this machine."""
     if preset.later:
         return False
+    if preset.program:
+        return which(preset.program, path=environ.get("PATH", os.defpath)) is not None
     addresses = (environ.get(variable, "").strip() for variable in preset.base_url_variables)
     is_local = is_loopback(next(filter(None, addresses), ""))
     return has_key or is_local or bool(describe_login(preset, environ))

@@ -29,10 +29,6 @@ if TYPE_CHECKING:
     from ..models import Preset
     from .access import Access
 
-_KEPT = 10
-"""How many idle connections are kept."""
-_KEPT_SECONDS = 90.0
-"""Seconds that an idle connection is kept: tools run between two calls."""
 _CODINGS = ("gzip", "deflate")
 """Accepted compressions; both can be decompressed in pieces."""
 _HEADERS = {
@@ -230,12 +226,14 @@ class HttpClient:
         """Post with all headers but the key's and those that HTTP needs; as `post_call`."""
         httpcore2 = self._httpcore2
         target = parse_target(httpcore2, url)
+        limits = self._route.preset.connections
         if self._pool is None:
             self._pool = httpcore2.AsyncConnectionPool(
                 ssl_context=httpcore2.default_ssl_context() if target.scheme == b"https" else None,
                 proxy=find_proxy(httpcore2, target),
-                max_keepalive_connections=_KEPT,
-                keepalive_expiry=_KEPT_SECONDS,
+                max_connections=limits.most or None,
+                max_keepalive_connections=limits.idle,
+                keepalive_expiry=limits.idle_seconds,
             )
         headers = {"host": name_host(target), **headers}
         # a signature is over the address as it is sent

@@ -95,14 +95,17 @@ def test_an_alias_answers_and_every_answer_says_what_it_cost(gong, home):
 
 
 def test_what_is_not_served_says_so_in_the_same_words_everywhere(gong, home):
-    told = "claudecli is not served yet: use anthropic/MODEL"
+    told = (
+        "copilot is not served yet: its logins are for programs that it has approved; use another "
+        "provider"
+    )
     for argv in (
-        ("chat", "-m", "claudecli", "-p", "hi"),
-        ("chat", "-m", "claudecli/opus", "-p", "hi"),
-        ("models", "show", "claudecli/opus"),
-        ("models", "show", "claudecli"),
-        ("auth", "login", "claudecli"),
+        ("chat", "-m", "copilot", "-p", "hi"),
+        ("chat", "-m", "copilot/opus", "-p", "hi"),
+        ("models", "show", "copilot/opus"),
+        ("models", "show", "copilot"),
+        ("auth", "login", "copilot"),
     ):
         assert gong(*argv, code=2).stderr == f"gong: {told}\n"
-    (home / ".config/gong/config.toml").write_text('model = "claudecli/opus"')
+    (home / ".config/gong/config.toml").write_text('model = "copilot/opus"')
     assert told in gong("doctor", code=1).stdout

@@ -264,7 +264,7 @@ def test_a_provider_of_the_users_own_takes_a_few_lines():
     assert (provider.endpoint, model) == ("https://llm.example/v1", "big")
 
 
-@pytest.mark.parametrize("name", ["copilot", "claudecli"])
+@pytest.mark.parametrize("name", ["copilot"])
 def test_what_is_not_served_yet_says_so_and_what_to_use(name):
     """Listed, with a clear error."""
     with pytest.raises(ConfigurationError, match=f"{name} is not served yet: .*use|reach"):

@@ -34,6 +34,9 @@ def test_every_row_can_be_used_or_says_why_not(preset):
         with pytest.raises(ConfigurationError, match="not served yet"):
             create_provider(preset, {}, no_key)
         return
+    if preset.program:
+        assert find_endpoint(preset, {}) == preset.name
+        return
     if not preset.variables:
         assert find_endpoint(preset, {}) == preset.base_url
     assert preset.local == preset.base_url.startswith("http://localhost")

@@ -1,0 +1,1 @@
+"""Command-line programs of others as providers of answers; loaded when used."""
