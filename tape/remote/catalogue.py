@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 
 _SLICE = 200
 """Tapes that one transaction writes."""
+_MUCH = 1_000
+"""Entries of an update after which the server counts its words again."""
 
 _FACTS = ("title", "project", "repository", "person", "machine", "model")
 _TIMES = ("created", "updated", "trashed")
@@ -233,7 +235,7 @@ class PostgresCatalogue:
         progress: Callable[[int, int], None] = lambda _done, _total: None,
     ) -> None:
         """Write what chunks say of tapes, each up to the one of this number."""
-        tapes, held, has_words = sorted(newest), {*self._list_held()}, False
+        tapes, held, count = sorted(newest), {*self._list_held()}, 0
         for start in range(0, len(tapes), _SLICE):
             progress(start, len(tapes))
             part = tapes[start : start + _SLICE]
@@ -254,14 +256,17 @@ class PostgresCatalogue:
                     except (Damaged, NotFound):
                         continue  # a check of the remote names it
             self._remote.transact(partial(self._write, rows=rows, held=held))
-            has_words = has_words or any(row.texts for row in rows)
-        if has_words:
-            self._tidy()
+            count += sum(len(row.texts) for row in rows)
+        if count:
+            self._tidy(is_much=count >= _MUCH)
 
-    def _tidy(self) -> None:
+    def _tidy(self, *, is_much: bool) -> None:
         """Put new words in their place, where this user owns the tables: searches are faster."""
         try:
             self._ask(_CLEAN)
+            if is_much:  # searches ask what the server expects to find
+                self._ask("ANALYZE tape.said")
+                self._ask("ANALYZE tape.tapes")
         except UsageError:
             return
 

@@ -2,7 +2,7 @@
 
 The server is never asked for the newest entries that have a word: for one that is nowhere it would
 read all of them. Words are looked for first, and of what has them few are sorted. For words that
-very many entries have, the newest entries are looked through.
+very many entries have, a limited number of the newest entries is looked through.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ if TYPE_CHECKING:
 
     from .postgres import PostgresRemote
 
-_FEW = 10_000
-"""Entries found that are sorted by time; of more, the newest entries are looked through first."""
-_NEWEST = 20_000
-"""How many of these."""
+_COMMON = 5_000
+"""Entries that the server expects to find from which on a word is common."""
+_FEW = 2_000
+"""Entries found that are sorted by time, whatever it expected."""
+_MANY = 20_000
+"""How many of the newest entries are looked through for a common word."""
 TEAM = "team = %(team)s"
 MICROS = "(extract(epoch FROM {}) * 1000000)::bigint"
 TO_TIME = "'epoch'::timestamptz + {} * interval '1 microsecond'"
 _FOUND = "tape, entry, time, type, head"
-_SHOWN = (
-    f"encode(hit.tape, 'hex'), encode(hit.entry, 'hex'), {MICROS.format('hit.time')}, hit.type, "
-    "hit.head, t.title, t.project, t.person, t.machine"
+_SHOWN = f"tape, entry, {MICROS.format('time')}, type, head"
+_NAMED = (
+    f"SELECT id, title, project, person, machine FROM tape.tapes WHERE {TEAM} "
+    "AND id = ANY (%(tapes)s::bytea[])"
 )
-_JOINED = f"LEFT JOIN tape.tapes AS t ON t.{TEAM} AND t.id = hit.tape ORDER BY hit.time DESC"
-
-
 _CONDITIONS = {
     "types": "type = ANY (%(types)s::text[])",
     "since": f"time >= {TO_TIME.format('%(since)s::bigint')}",
@@ -79,23 +79,50 @@ def search_catalogue(
     where, values = _build_conditions(narrow)
     values |= {"team": remote.team, "query": build_query(query), "limit": limit}
     hits = f"SELECT {_FOUND} FROM tape.said WHERE {' AND '.join(where)}"
-    rows = remote.ask(
-        f"WITH hit AS MATERIALIZED ({hits} LIMIT {_FEW + 1}) "
-        f"SELECT {_SHOWN}, (SELECT count(*) FROM hit) FROM hit {_JOINED} LIMIT %(limit)s",
-        values,
-    )
-    if rows and rows[0][-1] > _FEW:
-        newest = f"(SELECT * FROM tape.said WHERE {TEAM} ORDER BY time DESC LIMIT {_NEWEST})"
-        some = hits.replace("FROM tape.said", f"FROM {newest} AS newest")
-        walk = f"WITH hit AS ({some} ORDER BY time DESC LIMIT %(limit)s) "
-        rows = remote.ask(f"{walk} SELECT {_SHOWN} FROM hit {_JOINED}", values)
+    rows: list[tuple[Any, ...]] = []
+    is_common = _estimate_rows(remote, hits, values) > _COMMON
+    if not is_common:
+        rows = remote.ask(_build_newest_first(f"{hits} LIMIT {_FEW + 1}"), values)
+        is_common = bool(rows) and rows[0][-1] > _FEW
+    if is_common:
+        rows = remote.ask(_look_through(hits), values)
         if len(rows) < limit:
-            every = f"WITH hit AS MATERIALIZED ({hits}) SELECT {_SHOWN} FROM hit {_JOINED}"
-            rows = remote.ask(f"{every} LIMIT %(limit)s", values)
+            rows = remote.ask(_build_newest_first(hits), values)
+    tapes = [*dict.fromkeys(row[0] for row in rows)]
+    named = remote.ask(_NAMED, {**values, "tapes": tapes}) if tapes else ()
+    names = {tape: facts for tape, *facts in named}
     return [
-        CatalogueMatch(tape, entry, format_timestamp(time), *facts[:6])
-        for tape, entry, time, *facts in rows
+        CatalogueMatch(
+            tape.hex(),
+            entry.hex(),
+            format_timestamp(time),
+            kind,
+            head,
+            *names.get(tape, [None] * 4),
+        )
+        for tape, entry, time, kind, head, *_ in rows
     ]
+
+
+def _estimate_rows(remote: PostgresRemote, hits: str, values: dict[str, Any]) -> int:
+    """Return how many hits the server expects, without looking for them."""
+    ((plan,),) = remote.ask(f"EXPLAIN (FORMAT JSON) {hits}", values)
+    return int(plan[0]["Plan"]["Plan Rows"])
+
+
+def _build_newest_first(hits: str) -> str:
+    """Return a query for the newest hits, which finds all of them first, and their number."""
+    return (
+        f"WITH hit AS MATERIALIZED ({hits}) SELECT {_SHOWN}, (SELECT count(*) FROM hit) FROM hit "
+        "ORDER BY time DESC LIMIT %(limit)s"
+    )
+
+
+def _look_through(hits: str) -> str:
+    """Return a query for the newest hits among a limited number of the newest entries."""
+    newest = f"(SELECT * FROM tape.said WHERE {TEAM} ORDER BY time DESC LIMIT {_MANY})"
+    some = hits.replace("FROM tape.said", f"FROM {newest} AS said")
+    return f"WITH hit AS ({some} ORDER BY time DESC LIMIT %(limit)s) SELECT {_SHOWN} FROM hit"
 
 
 def _build_conditions(narrow: CatalogueFilter) -> tuple[list[str], dict[str, Any]]:
