@@ -130,8 +130,8 @@ OFFLINE = {
 AWAITED = {"tape.stores"}
 """Rooms that other SDKs call from their event loop; nothing of tape imports them."""
 
-OWN_LOOPS = {"tape.remote.s3"}
-"""Modules with an event loop in a thread of its own, which waits for many answers at once."""
+OWN_THREADS = {"tape.remote.s3": "asyncio", "tape.remote.metrics_page": "http"}
+"""Modules with a thread of its own that waits: for many answers at once, and for requests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,8 +239,8 @@ def _wrong_ways(found: Iterable[Import]) -> Iterator[str]:
 def _wrong(one: Import) -> str | None:
     mine, theirs = one.importer.split(".")[0], one.target.split(".")[0]
     if theirs not in ORDER:
-        has_loop = room(one.importer) in AWAITED or one.importer in OWN_LOOPS
-        awaited = one.target == "asyncio" and has_loop
+        awaited = one.target == "asyncio" and room(one.importer) in AWAITED
+        awaited |= one.target.split(".")[0] == OWN_THREADS.get(one.importer)
         offline = not awaited and any(f"{one.target}.".startswith(f"{bad}.") for bad in OFFLINE)
         return "tape is synchronous and has no network" if mine == "tape" and offline else None
     if mine != theirs:

@@ -87,6 +87,10 @@ ACCESSORS: dict[str, str] = {
         (f"gong.acp.agent.{one}" for one in ("new_session", "ext_method", "ext_notification")),
         "the package of the protocol calls it so",
     ),
+    **dict.fromkeys(
+        (f"tape.remote.metrics_page.{name}" for name in ("do_GET", "log_message")),
+        "http.server calls it so",
+    ),
     "gong.context.trim.micro_compact": "the mission names it (M212)",
     **dict.fromkeys(
         ("tape.cli.group.shell_complete", "tape.cli.completion.source_vars"), "click calls it so"

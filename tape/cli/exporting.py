@@ -15,6 +15,7 @@ from ..errors import UsageError
 from ..formats.registry import FORMATS
 from ..pages.html import export_page
 from ..pages.markdown import MaskCount, render_markdown
+from ..remote import REGISTRY_NAME
 from ..sessions.arrays import export_array
 from ..sessions.export import (
     DOCUMENTS,
@@ -25,6 +26,7 @@ from ..sessions.export import (
     export_session,
 )
 from ..text import SHORT, format_count
+from .environment import find_facts, find_store_home
 from .files import open_output, require_writable
 from .output import Confirmation, format_examples, print_bytes, ref
 from .resolve import open_ref
@@ -136,6 +138,7 @@ def export(  # noqa: C901, PLR0917 (one argument for each option)
         )
     target = nullcontext(print_bytes) if output is None else open_output(output)
     with open_ref(options, ref) as place, target as write:
+        _note_export(options, place.tape, form, redact=redact)
         if form in {"jsonl", "html"}:
             _export_file(place, write, form, redact=redact)
             return 0
@@ -149,6 +152,22 @@ def export(  # noqa: C901, PLR0917 (one argument for each option)
         if masks is not None:
             _report_masked(masks.secrets, masks.entries)
     return 0
+
+
+def _note_export(options: GlobalOptions, tape: Tape, form: str, *, redact: bool) -> None:
+    """Record an export in the audit of the remotes that have the tape."""
+    home = Path(find_store_home(options.store))
+    if not (home / REGISTRY_NAME).exists():
+        return
+    from ..remote.audit import note_export  # only with a remote
+
+    replica = tape.replica()
+    note_export(
+        *(home, tape.id, tape.clock()),
+        find_facts(None).person or "",
+        "" if replica is None else replica.machine,
+        form if redact else f"{form}, nothing masked",
+    )
 
 
 def _export_file(place: ResolvedRef, write: Write, form: str, *, redact: bool) -> None:
@@ -176,6 +195,7 @@ def _export_session(
     content: bool,
 ) -> int:
     with open_ref(options, ref) as place:
+        _note_export(options, place.tape, form, redact=redact)
         head = place.head
         if head is None and place.branch is not None:
             head = place.tape.head(place.branch)
@@ -216,6 +236,7 @@ def _export_branches(
     with open_ref(options, ref) as place:
         if place.head is not None or place.branch is not None:
             raise UsageError("a folder is for all branches: name the tape, or give -o FILE")
+        _note_export(options, place.tape, form, redact=redact)
         sessions = export_every_branch(
             *(place.tape, form),
             redact=redact,

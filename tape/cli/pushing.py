@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,6 +19,7 @@ from ..folders import locate_repository
 from ..index.library import read_tape_rows
 from ..remote.behind import note_failure
 from ..remote.changed import find_changed, read_stamps
+from ..remote.metrics import PushMetrics, render_metrics
 from ..remote.pull import pull_tapes
 from ..remote.push import Pusher, add_origins
 from ..remote.registry import (
@@ -95,6 +97,12 @@ class _Choice(NamedTuple):
 @click.option("--raw", is_flag=True, help="Also entries that hold secrets.")
 @click.option("--known", is_flag=True, help="Only tapes that were pushed to it before.")
 @click.option("--watch", is_flag=True, help="Keep pushing what is written, until Ctrl+C.")
+@click.option(
+    "--metrics",
+    type=click.IntRange(0, 65_535),
+    metavar="PORT",
+    help="With --watch: figures for Prometheus at this port of this machine; 0 is any.",
+)
 @add_confirmation_options
 @as_json
 @click.pass_obj
@@ -109,6 +117,7 @@ def push(
     raw: bool,
     known: bool,
     watch: bool,
+    metrics: int | None,
     yes: bool,
     dry_run: bool,
     as_json: bool,
@@ -121,7 +130,8 @@ def push(
     BRANCH.MACHINE. The first push to a remote asks before anything leaves.
 
     --watch pushes what is written until it is stopped, then what is left; `tape remote service`
-    prints a service that does so.
+    prints a service that does so. --metrics serves its figures to Prometheus: what was pushed, what
+    failed, how far the remote is behind, and when something was pushed last.
 
     --json prints an array of {tape, chunks, bytes, kept [{branch, other}], secrets [{entry, kind}],
     error}, one for each tape that has something new. Exits with 1 if a tape was not pushed.
@@ -132,11 +142,36 @@ def push(
     if watch and (dry_run or as_json):
         raise UsageError("--watch goes with neither --dry-run nor --json")
     if not watch:
+        if metrics is not None:
+            raise UsageError("--metrics goes with --watch")
         return _push_once(options, name, choice, how)
     stop = Event()
     _set_at(stop, signal.SIGTERM)
-    code = _push_once(options, name, choice, how)
-    return code if code == REFUSED_CODE else _push_until_stopped(options, name, choice, stop)
+    with _serve_figures(options, name, metrics) as figures:
+        code = _push_once(options, name, choice, how, figures=figures)
+        if code != REFUSED_CODE:
+            code = _push_until_stopped(options, name, choice, stop, figures)
+    return code
+
+
+@contextmanager
+def _serve_figures(
+    options: GlobalOptions, name: str | None, port: int | None
+) -> Iterator[PushMetrics]:
+    """Yield the figures of a watch, and serve them if there is a port for it."""
+    home = Path(find_store_home(options.store))
+    with open_library(options, publishes=False) as (store, _):
+        replica = store.replica()
+    machine = "" if replica is None else replica.machine
+    figures = PushMetrics(read_registry(home).choose(name), machine)
+    if port is None:
+        yield figures
+        return
+    from ..remote.metrics_page import serve_metrics  # only if it is asked for
+
+    with serve_metrics(port, lambda: render_metrics(figures.list_metrics())) as address:
+        print_lines([f"figures at {address}"])
+        yield figures
 
 
 def _push_once(
@@ -146,11 +181,14 @@ def _push_once(
     how: Confirmation,
     *,
     is_quiet: bool = False,
+    figures: PushMetrics | None = None,
 ) -> int:
     """Push what is new and print what was done; with `is_quiet` nothing where nothing is new."""
     try:
-        return _push_new(options, name, choice, how, is_quiet=is_quiet)
+        return _push_new(options, name, choice, how, is_quiet=is_quiet, figures=figures)
     except RemoteUnavailable as error:
+        if figures is not None:
+            figures.record_failure()
         home = Path(find_store_home(options.store))
         note_failure(home, read_registry(home).choose(name), str(error))
         raise
@@ -163,6 +201,7 @@ def _push_new(
     how: Confirmation,
     *,
     is_quiet: bool,
+    figures: PushMetrics | None,
 ) -> int:
     with open_named_remote(options, name) as opened:
         library = opened.library
@@ -180,11 +219,16 @@ def _push_new(
         if asks and not how.confirm_plan(_describe_push(opened, changed)):
             return how.report_refusal()
         waiting = opened.cursor.read_waiting()
+        if figures is not None:
+            figures.record_changed(len(changed))
         outcomes: list[PushOutcome] = []
-        if changed or opened.cursor.list_erasures():  # of a push that was interrupted
+        is_due = opened.cursor.list_erasures() or opened.cursor.list_events()
+        if changed or is_due:
             raw = choice.raw or opened.known.raw
             outcomes = _push_tapes(build_pusher(opened, stamps, raw=raw, folders=folders), changed)
         _end_waiting(opened.cursor, waiting, new, outcomes)
+        if figures is not None:
+            figures.record_push(outcomes, time.time())
         if any(outcome.chunks for outcome in outcomes):
             update_catalogue(opened.remote)
     pushed = [outcome for outcome in outcomes if outcome.chunks or outcome.error or outcome.secrets]
@@ -230,7 +274,11 @@ def _set_at(stop: Event, number: signal.Signals) -> None:
 
 
 def _push_until_stopped(
-    options: GlobalOptions, name: str | None, choice: _Choice, stop: Event
+    options: GlobalOptions,
+    name: str | None,
+    choice: _Choice,
+    stop: Event,
+    figures: PushMetrics,
 ) -> int:
     """Push what is new again and again, until SIGTERM or Ctrl+C, and then once more."""
     _set_at(stop, signal.SIGINT)
@@ -241,7 +289,7 @@ def _push_until_stopped(
         stop.wait(pause)
         is_last = stop.is_set()
         try:
-            code = _push_once(options, name, choice, _UNASKED, is_quiet=True)
+            code = _push_once(options, name, choice, _UNASKED, is_quiet=True, figures=figures)
             pause, complaint = _INTERVAL, ""
         except (RemoteUnavailable, Busy) as error:
             if str(error) != complaint:

@@ -9,9 +9,11 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
+import msgspec
 
-from ..clock import format_timestamp, render_time
+from ..clock import format_timestamp, read_clock, render_time
 from ..errors import Damaged, UsageError
+from ..remote.audit import read_events
 from ..remote.behind import read_remote_behind
 from ..remote.changed import find_changed
 from ..remote.cursor import REMOTES_NAME, Cursor
@@ -38,6 +40,7 @@ from .environment import find_store_home
 from .output import as_json, format_examples, format_size, print_json
 from .resolve import open_library
 from .terminal import format_table, print_lines, print_warning, show_progress
+from .timeparse import TIME_FORMS, parse_moment
 from .user_service import build_launchd_agent, build_systemd_unit
 
 if TYPE_CHECKING:
@@ -290,6 +293,38 @@ def check_remote(
             how = " (--repair ends it)" if finding.repair and not is_repaired else how
             print_lines([f"  {finding.tape[:SHORT] or 'the remote'}: {finding.message}{how}"])
     return 0 if all(is_repaired for _, is_repaired in findings) else Damaged.exit_code
+
+
+@remote.command(epilog=format_examples("tape remote audit", "tape remote audit team --since 1w"))
+@click.argument("name", required=False)
+@click.option("--since", metavar="TIME", help=f"Only what was done since: {TIME_FORMS}.")
+@as_json
+@click.pass_obj
+def audit(options: GlobalOptions, name: str | None, since: str | None, as_json: bool) -> int:
+    """List who took tapes from a remote, held, redacted or exported them, oldest first.
+
+    Exports of a tape that a remote has are recorded here, and come there with the next push. In
+    PostgreSQL these are rows of tape.audit. --json prints an array of {did, tape, time, person,
+    machine, why}.
+    """
+    begin = parse_moment(since, read_clock()) if since else ""
+    with open_named_remote(options, name) as opened:
+        events = read_events(opened.remote, begin)
+    if as_json:
+        print_json([msgspec.structs.asdict(event) for event in events])
+        return 0
+    rows = [
+        (
+            render_time(event.time),
+            event.did,
+            event.tape[:SHORT],
+            event.person or event.machine,
+            event.why,
+        )
+        for event in events
+    ]
+    print_lines(format_table(rows))
+    return 0
 
 
 @remote.command(epilog=format_examples("tape remote compact", "tape remote compact --min-chunks 2"))

@@ -11,7 +11,7 @@ from ..errors import Ambiguous, NotFound, UsageError
 from ..index.library import list_tapes
 from ..remote.holds import read_holds
 from ..remote.objects import TAPES_PREFIX, parse_chunk_key
-from ..text import SHORT
+from ..text import SHORT, format_count
 from .listing import select_in_project
 from .output import (
     Confirmation,
@@ -23,11 +23,11 @@ from .output import (
 )
 from .pushing import build_pusher
 from .remote import open_named_remote, update_catalogue
-from .terminal import format_table, print_lines
+from .terminal import format_table, print_lines, print_warning
 from .timeparse import TIME_FORMS, parse_moment
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from ..index.reader import TapeRow
     from .group import GlobalOptions
@@ -43,7 +43,11 @@ if TYPE_CHECKING:
 @click.argument("tape", required=False, shell_complete=complete_ref)
 @click.option("--from", "name", metavar="NAME", help="The remote; by default the default one.")
 @click.option("--before", metavar="TIME", help=f"All tapes last used before: {TIME_FORMS}.")
-@click.option("--project", metavar="FOLDER", help="Of those only tapes of this folder or below.")
+@click.option(
+    "--project",
+    metavar="FOLDER",
+    help="Of those only tapes of this folder or below, or repository.",
+)
 @click.option("--why", default="", help="The reason, which others see when they pull.")
 @add_confirmation_options
 @as_json
@@ -91,30 +95,42 @@ def unpush(
     return 0 if agreed or not chosen else how.report_refusal()
 
 
-def list_remote_tapes(opened: OpenRemote, prefix: str = "") -> list[str]:
-    """Return the ids of the tapes at a remote that begin so."""
+def list_remote_tapes(opened: OpenRemote, prefix: str = "") -> dict[str, int]:
+    """Return the tapes at a remote whose ids begin so, with the number of their newest chunk."""
     keys = (parse_chunk_key(item.key) for item in opened.remote.list(f"{TAPES_PREFIX}{prefix}"))
-    return [*dict.fromkeys(entry.tape for entry in keys if entry is not None)]
+    return {entry.tape: entry.seq for entry in keys if entry is not None}
 
 
-def find_remote_tape(opened: OpenRemote, tapes: Sequence[str], prefix: str) -> str:
+def find_remote_tape(opened: OpenRemote, tapes: Collection[str], prefix: str) -> str:
     """Return the only one of the tapes that were found; raise NotFound, Ambiguous."""
     if not tapes:
         raise NotFound(f"{opened.name} has no tape {prefix!r}")
     if len(tapes) > 1:
         raise Ambiguous(prefix, tuple(identity[:SHORT] for identity in tapes))
-    return tapes[0]
+    return next(iter(tapes))
 
 
 def _choose_old(
-    opened: OpenRemote, there: Sequence[str], before: str, project: str | None
+    opened: OpenRemote, there: Mapping[str, int], before: str, project: str | None
 ) -> list[str]:
-    """Return the tapes of this store that are at a remote, not used since, and not held."""
+    """Return the tapes of this store that are at a remote, not used since, and not held.
+
+    What others wrote since the last pull may be newer than what is here: such a tape stays.
+    """
     moment = parse_moment(before, read_clock())
     rows: Sequence[TapeRow] = list_tapes(*opened.library)
-    rows = rows if project is None else select_in_project(rows, project)
+    if project is not None:
+        here = {row.id for row in select_in_project(rows, project)}
+        rows = [row for row in rows if row.id in here or row.repository == project]
     old = {row.id for row in rows if row.updated < moment}
-    return sorted(old & {*there} - {*read_holds(opened.remote)} - opened.cursor.read_gone())
+    old &= {*there} - {*read_holds(opened.remote)} - opened.cursor.read_gone()
+    unknown = {tape for tape in old if opened.cursor.read_tape(tape).seq < there[tape]}
+    if unknown:
+        print_warning(
+            f"{format_count(len(unknown), 'tape')} of {opened.name} may have been used since: "
+            "`tape pull` brings what is new there"
+        )
+    return sorted(old - unknown)
 
 
 @click.command(

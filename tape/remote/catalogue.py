@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 from zstandard import ZstdCompressor, ZstdDecompressor, ZstdError
 
-from ..clock import parse_timestamp
+from ..clock import format_timestamp, parse_timestamp
 from ..errors import Damaged, NotFound, UsageError
 from ..model.line import JSON_ERRORS
 from .catalogue_search import EVERYTHING, MICROS, TEAM, TO_TIME, clean_text, search_catalogue
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
     from .catalogue_search import CatalogueFilter, CatalogueMatch
     from .contents import SaidEntry
+    from .objects import AuditEvent
     from .postgres import PostgresRemote
 
 _SLICE = 200
@@ -101,6 +102,14 @@ _SAVE_LOG = (
 )
 _SET_HOLDS = (
     f"UPDATE tape.tapes SET hold = NOT hold WHERE {TEAM} AND hold <> (id = ANY (%(ids)s::bytea[]))"
+)
+_RECORD_EVENT = (
+    "INSERT INTO tape.audit (team, at, who, machine, did, tape, why) VALUES (%(team)s, "
+    f"{TO_TIME.format('%(time)s::bigint')}, %(who)s, %(machine)s, %(did)s, %(tape)s, %(why)s)"
+)
+_READ_EVENTS = (
+    f"SELECT did, tape, {MICROS.format('at')}, who, machine, why FROM tape.audit WHERE {TEAM} "
+    f"AND at > {TO_TIME.format('%(since)s::bigint')} ORDER BY at"
 )
 _CLEAN = "SELECT gin_clean_pending_list('tape.said_words')"
 
@@ -198,6 +207,32 @@ class PostgresCatalogue:
                 _COUNT_DIFFERENT, tape=[identity], **_build_said([(identity, texts)])
             )[0][0]:
                 yield tape, f"the catalogue has other words of {count} of its entries"
+
+    def record_event(self, event: AuditEvent) -> None:
+        """Add an event to the audit; raise UsageError where that is not allowed."""
+        tape = bytes.fromhex(event.tape)
+        time = parse_timestamp(event.time)
+        names = {"who": event.person, "machine": event.machine, "did": event.did, "why": event.why}
+        texts = {name: clean_text(text) for name, text in names.items()}
+        self._ask(_RECORD_EVENT, time=time, tape=tape, **texts)
+
+    def read_events(self, since: str) -> list[dict[str, str]]:
+        """Return the fields of the events since a time; none where that is not allowed."""
+        try:
+            rows = self._ask(_READ_EVENTS, since=parse_timestamp(since) if since else 0)
+        except UsageError:
+            return []
+        return [
+            {
+                "did": did,
+                "tape": bytes(tape or b"").hex(),
+                "time": format_timestamp(time),
+                "person": who,
+                "machine": machine,
+                "why": why,
+            }
+            for did, tape, time, who, machine, why in rows
+        ]
 
     def _ask(self, statement: str, **values: object) -> list[tuple[Any, ...]]:
         return self._remote.ask(statement, {**self._team, **values})

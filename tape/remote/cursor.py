@@ -24,7 +24,11 @@ if TYPE_CHECKING:
 REMOTES_NAME = "remotes"
 """The folder in a store with a cursor for each remote."""
 _VERSION = 1
-_SCHEMA = """
+EVENTS_TABLE = (
+    "CREATE TABLE IF NOT EXISTS events (number INTEGER PRIMARY KEY, event TEXT NOT NULL) STRICT"
+)
+_SCHEMA = f"""
+{EVENTS_TABLE};
 CREATE TABLE IF NOT EXISTS tapes (
     tape TEXT PRIMARY KEY, seq INTEGER NOT NULL, sizes TEXT NOT NULL, journal TEXT NOT NULL,
     stamps TEXT, wanted INTEGER NOT NULL DEFAULT 0
@@ -138,6 +142,14 @@ class Cursor:
     def save_complaint(self, tape: str, complaint: str) -> None:
         """Record why a tape that waits was not pushed."""
         self._db.execute("UPDATE waiting SET complaint = ? WHERE tape = ?", (complaint, tape))
+
+    def list_events(self) -> list[tuple[int, str]]:
+        """Return the events that the remote does not have yet (`audit`), each with its number."""
+        return self._db.execute("SELECT number, event FROM events ORDER BY number").fetchall()
+
+    def end_event(self, number: int) -> None:
+        """Record that an event is at the remote."""
+        self._db.execute("DELETE FROM events WHERE number = ?", (number,))
 
     def request_erasure(self, tape: str) -> None:
         """Record that redacted data of a tape has to be erased at the remote."""

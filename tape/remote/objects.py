@@ -8,6 +8,7 @@
 | `log/<n:012>` | what one push brought: chunks of which tapes |
 | `gone/<entry, blob or tape>/<id>` | what was redacted or removed |
 | `hold/<tape>/<n:04>` | whether a tape may be taken away: see `holds` |
+| `audit/<time:016>-<hex>` | who did what with a tape: see `audit` |
 | `lease/<tape>/<branch>/<epoch:08>` | who works on a branch: see `leases` |
 
 A chunk is one zstd frame of a line of JSON, the head, and the bytes of its parts, one after the
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 GoneKind = Literal["entry", "blob", "tape"]
+AuditedAct = Literal["unpush", "hold", "release", "redact", "export"]
 REMOTE_KEY = "remote.json"
 MAX_CHUNK_BYTES = 1 << 28
 """Most bytes of a chunk before it is compressed: more is not read."""
@@ -109,6 +111,18 @@ class RemoteInfo(Struct, kw_only=True, omit_defaults=True):
     format: int
     id: str
     """32 hex digits; no other remote has them."""
+
+
+class AuditEvent(Struct, frozen=True, omit_defaults=True):
+    """That somebody did something with a tape."""
+
+    did: AuditedAct
+    tape: str
+    time: str
+    """As on a tape."""
+    person: str = ""
+    machine: str = ""
+    why: str = ""
 
 
 def make_chunk_key(tape: str, seq: int) -> str:

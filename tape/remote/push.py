@@ -26,6 +26,8 @@ from ..errors import Busy, Damaged, NotFound, TapeError, UsageError
 from ..store.locks import is_lock_held, list_lock_names
 from ..store.recorded_tape import TapeFolders
 from ..store.store import read_tape_identity
+from ..text import format_count
+from .audit import decode_event, record_event
 from .cursor import TapeCursor
 from .erasure import erase_redacted, remove_tape
 from .held_branches import set_ends_aside
@@ -41,6 +43,7 @@ from .missing import (
 )
 from .objects import (
     LOG_PREFIX,
+    AuditEvent,
     ChunkHead,
     LogEntry,
     decode_chunk,
@@ -61,7 +64,7 @@ if TYPE_CHECKING:
     from ..unite.journal import KeptEnd
     from .cursor import Cursor
     from .missing import PlannedChunk, SecretEntry
-    from .objects import Chunk
+    from .objects import AuditedAct, Chunk
     from .remote import Remote
 
 _BATCH_TAPES, _BATCH_BYTES = 50, 16 << 20
@@ -137,6 +140,7 @@ class Pusher:
         one continues where it was.
         """
         self._complete_erasures()
+        self._send_events()
         gone = self._cursor.read_gone()
         with ThreadPoolExecutor(1) as thread:
             creating: _Creating | None = None
@@ -192,6 +196,7 @@ class Pusher:
         self._unlogged |= tapes
         self._write_log(growing, here)
         self._complete_erasures()
+        self._send_events()
 
     def _complete_erasures(self) -> None:
         """Erase at the remote what was redacted here, as far as it has the entries that say so.
@@ -204,9 +209,25 @@ class Pusher:
                 with self._open(tape) as ours:
                     ids = ours.phases.read_redacted_ids(self._find_known(tape).sizes)
                     is_all = ids == ours.phases.read_redacted_ids()
-                erase_redacted(self._remote, tape, ids, self._describe_erasure())
+                note = self._describe_erasure()
+                if ids:
+                    self._record_event(
+                        "redact", tape, {**note, "why": format_count(len(ids), "entry")}
+                    )
+                erase_redacted(self._remote, tape, ids, note)
             if is_all:
                 self._cursor.end_erasure(tape)
+
+    def _send_events(self) -> None:
+        """Bring what was exported to the audit of the remote."""
+        for number, text in self._cursor.list_events():
+            event = decode_event(text)
+            if event is not None:
+                record_event(self._remote, event)
+            self._cursor.end_event(number)
+
+    def _record_event(self, did: AuditedAct, tape: str, note: dict[str, str]) -> None:
+        record_event(self._remote, AuditEvent(did=did, tape=tape, **note))
 
     def _describe_erasure(self, why: str = "redacted") -> dict[str, str]:
         now = format_timestamp(self._remote.now())
@@ -216,6 +237,7 @@ class Pusher:
     def hold(self, tape: str, why: str = "", *, held: bool = True) -> None:
         """Keep a tape from being taken from the remote, or no more."""
         note = self._describe_erasure(why)
+        self._record_event("hold" if held else "release", tape, note)
         set_hold(self._remote, tape, msgspec.convert({**note, "held": held}, Hold))
 
     def unpush(self, tape: str, why: str = "") -> None:
@@ -236,7 +258,9 @@ class Pusher:
             replica="" if self._replica is None else self._replica.id,
             person=self._person,
         )
-        entry = remove_tape(self._remote, tape, head, self._describe_erasure(why))
+        note = self._describe_erasure(why)
+        self._record_event("unpush", tape, note)
+        entry = remove_tape(self._remote, tape, head, note)
         self._unlogged[tape] = TapeCursor(entry.seq)
         self._write_log()
         self._cursor.save_gone(tape)

@@ -1,0 +1,97 @@
+"""Who took, held, redacted or exported what: events that a remote keeps and never changes.
+
+In PostgreSQL they are rows of `tape.audit`, elsewhere objects `audit/<time in µs>-<8 hex digits>`.
+What is done at a remote is recorded there before it is done. An export needs no network: it waits
+in the file of the cursor of each remote that has the tape, and the next push brings it. An event
+may be there twice where its push was killed.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from contextlib import closing, suppress
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from ..clock import format_timestamp, parse_timestamp
+from ..errors import Damaged, UsageError, WriteFailed
+from ..model.line import JSON_ERRORS
+from . import REGISTRY_NAME
+from .cursor import EVENTS_TABLE, is_at_remote, locate_cursor
+from .objects import AuditEvent
+from .registry import find_catalogue, read_registry
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from .remote import Remote
+
+_PREFIX = "audit/"
+_WAIT_SECONDS = 2.0
+
+
+def record_event(remote: Remote, event: AuditEvent) -> None:
+    """Add an event to those of a remote."""
+    catalogue = find_catalogue(remote)
+    if catalogue is not None:
+        with suppress(UsageError):  # no right to that table: then it is an object
+            catalogue.record_event(event)
+            return
+    stem = f"{_PREFIX}{parse_timestamp(event.time):016d}"
+    while not remote.create(f"{stem}-{os.urandom(4).hex()}", msgspec.json.encode(event)):
+        pass
+
+
+def read_events(remote: Remote, since: str = "") -> list[AuditEvent]:
+    """Return the events of a remote since a time, oldest first; raise Damaged."""
+    after = f"{_PREFIX}{parse_timestamp(since):016d}" if since else ""
+    keys = [listed.key for listed in remote.list(_PREFIX, after)]
+    events: list[AuditEvent] = []
+    for key, data in zip(keys, remote.read_many(keys), strict=True):
+        try:
+            events.append(msgspec.json.decode(data or b"", type=AuditEvent))
+        except JSON_ERRORS as error:
+            raise Damaged(f"{key} cannot be read: {error}", file=key) from error
+    catalogue = find_catalogue(remote)
+    if catalogue is not None:
+        events += msgspec.convert(catalogue.read_events(since), list[AuditEvent])
+    return sorted(events, key=lambda event: event.time)
+
+
+def note_export(store: Path, tape: str, now: int, person: str, machine: str, why: str) -> None:
+    """Record that a tape was exported, for each remote of the store in a folder that has it."""
+    if not (store / REGISTRY_NAME).exists():
+        return
+    event = AuditEvent("export", tape, format_timestamp(now), person, machine, why)
+    for name in _list_holders(store, tape):
+        try:
+            _add_waiting_event(store, name, msgspec.json.encode(event).decode())
+        except sqlite3.Error as error:
+            raise WriteFailed(
+                f"the export of {tape[:8]} cannot be recorded for {name}: {error}"
+            ) from error
+
+
+def _add_waiting_event(store: Path, remote: str, text: str) -> None:
+    address = f"{locate_cursor(store, remote).absolute().as_uri()}?mode=rw"
+    with closing(sqlite3.connect(address, uri=True, timeout=_WAIT_SECONDS)) as database, database:
+        database.execute(EVENTS_TABLE)
+        database.execute("INSERT INTO events (event) VALUES (?)", (text,))
+
+
+def _list_holders(store: Path, tape: str) -> Iterator[str]:
+    """Yield the remotes that have something of a tape."""
+    for name in sorted(read_registry(store).remotes):
+        if is_at_remote(store, name, tape):
+            yield name
+
+
+def decode_event(text: str) -> AuditEvent | None:
+    """Return an event that waited; None for one that cannot be read."""
+    try:
+        return msgspec.json.decode(text, type=AuditEvent)
+    except JSON_ERRORS:
+        return None
