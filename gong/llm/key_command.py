@@ -163,7 +163,7 @@ async def run_key_program(
             provider=provider,
         )
 
-    program = which(argv[0], path=environ.get("PATH", os.defpath))
+    program = _find_program(argv[0], environ)
     if program is None:
         raise AuthenticationError(
             f"{name}: there is no program {argv[0]!r}: install it, or write its whole path",
@@ -208,6 +208,13 @@ async def run_key_program(
         return output.decode()
     except UnicodeDecodeError:
         raise build_error("printed bytes that are no text") from None
+
+
+def _find_program(name: str, environ: Mapping[str, str]) -> str | None:
+    """Return the path of a program; a path is never below the current folder, but home's."""
+    if "/" in name:
+        name = str(locate_home(environ) / name.removeprefix("~/"))
+    return which(name, path=environ.get("PATH", os.defpath))
 
 
 def parse_key_output(output: str, source: str, provider: str) -> AnyKey:

@@ -47,9 +47,8 @@ class Access:
 
     async def renew(self, status: int, text: str) -> bool:
         """Return whether there is another key after an answer that may be about this one."""
-        is_refused = status == _REFUSED or (
-            status == _FORBIDDEN and isinstance(self._key, SigningKey) and _EXPIRED in text.lower()
-        )
+        # AWS has no 401
+        is_refused = status == _REFUSED or (status == _FORBIDDEN and _EXPIRED in text.lower())
         if not is_refused or self._key is None:
             return False
         key = await self._source.replace_key(self._key)

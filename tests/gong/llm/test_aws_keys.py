@@ -258,6 +258,22 @@ async def test_a_key_that_expired_meanwhile_is_read_again(environ, write):
     )
 
 
+async def test_a_session_that_ends_between_two_calls_goes_on_with_the_new_one(environ, write):
+    """AWS refuses an expired key with a 403."""
+    write("credentials", {"default": STATIC})
+    async with WireServer(Reply(CHAT.said("hi"))) as server:
+        presets = load_presets({"bedrock": {"base_url": server.url}})
+        client = Client.from_env({**environ, "AWS_REGION": "eu-west-1"}, presets=presets)
+        provider, _ = client.resolve("bedrock/qwen.qwen3")
+        assert [event async for event in provider.stream(HELLO)]
+        write("credentials", {"default": {**STATIC, "aws_access_key_id": "AKNEW"}})
+        expired = {"message": "The security token included in the request is expired"}
+        server.replies = [json_reply(403, expired), Reply(CHAT.said("hi again"))]
+        assert accumulated(await events_of(provider, HELLO)).text == "hi again"
+    ids = [seen.headers["authorization"].split("=")[1].split("/")[0] for seen in server.requests]
+    assert ids == ["AKFILE", "AKFILE", "AKNEW"]
+
+
 async def test_without_any_key_all_ways_to_one_are_named(environ, monkeypatch):
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     monkeypatch.setenv("HOME", environ["HOME"])

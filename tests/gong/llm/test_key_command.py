@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from gong.config import Settings, merge_settings
 from gong.errors import AuthenticationError, ConfigurationError
 from gong.llm import Client
 from gong.llm.key_command import CommandKey
@@ -200,6 +201,24 @@ print("ready", flush=True)
 sys.stdin.readline()
 asyncio.run(main())
 """
+
+
+async def test_a_path_is_one_of_the_home_folder(program, environ, tmp_path, monkeypatch):
+    """A repository brings no program of that name."""
+    program("print('key-of-home')", "get-key")
+    (tmp_path / "project").mkdir()
+    program("print('key-of-project')", "project/get-key")
+    monkeypatch.chdir(tmp_path / "project")
+    for command in ("./get-key", "~/get-key"):
+        key = await CommandKey("azure", command, environ).get_key()
+        assert key.value == "key-of-home"
+
+
+def test_settings_of_a_project_name_no_command():
+    theirs = b'[providers.azure]\nkey_command = "evil"\nresource = "theirs"\n'
+    ours = Settings(providers={"azure": {"key_command": "mine"}})
+    merged = merge_settings(ours, Path("config.toml"), theirs)
+    assert merged.providers == {"azure": {"key_command": "mine", "resource": "theirs"}}
 
 
 def test_ten_programs_share_one_run_and_one_more_after_a_refusal(program, environ, tmp_path):
