@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import AuthenticationError
 from .cloud_logins import get_aws_profile, has_botocore, locate_profile_files
 from .key_command import format_end, parse_key_output, run_key_program, split_command
-from .keys import SigningKey, is_fresh
+from .keys import SigningKey, is_fresh, is_same_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -58,11 +58,7 @@ class AwsKeys:
         """Return the key that a new login has left meanwhile; None if it is the same."""
         self._session = None
         self._key = await self._find_key()
-        is_same = isinstance(refused, SigningKey) and (
-            (self._key.id, self._key.secret, self._key.value)
-            == (refused.id, refused.secret, refused.value)
-        )
-        return None if is_same else self._key
+        return None if is_same_key(self._key, refused) else self._key
 
     async def _find_key(self) -> SigningKey:
         if not self._profile and (key := self._read_variables()) is not None:

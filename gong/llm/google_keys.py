@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import AuthenticationError
 from .cloud_logins import GOOGLE_FILE_VARIABLE, has_google_auth
-from .keys import Key
+from .keys import Key, is_same_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,7 +42,7 @@ class GoogleKeys:
     async def replace_key(self, refused: AnyKey) -> Key | None:
         """Return a new token; None if it is the same."""
         key = await asyncio.to_thread(self._get_token, renew=True)
-        return None if key.value == refused.value else key
+        return None if is_same_key(key, refused) else key
 
     def _get_token(self, *, renew: bool) -> Key:
         """Return a token; it blocks, as it may ask a server."""

@@ -33,10 +33,11 @@ from ..private_files import (
     locate_state_folder,
     write_private_file,
 )
-from .keys import AnyKey, Key, SigningKey, is_fresh
+from .keys import AnyKey, Key, SigningKey, is_fresh, is_same_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
 _MAX_OUTPUT = 65_536
 _SECONDS = 60.0
@@ -46,6 +47,7 @@ _SAVED_SECONDS = 3600.0
 _TOKENS = (
     *("token", "access_token", "accessToken", "api_key", "apiKey", "key", "secret", "id_token"),
 )
+_ACCOUNT_VARIABLES = ("AWS_", "AZURE_", "ARM_", "CLOUDSDK_", "GOOGLE_", "OP_", "VAULT_")
 _PARTS = ("credential", "status", "data", "auth")
 """Objects in which some programs put the token."""
 _MOMENTS = (
@@ -77,8 +79,7 @@ class CommandKey:
     ) -> None:
         self._provider, self._environ, self._seconds = provider, environ, seconds
         self._argv = split_command(provider, command)
-        digest = sha256("\0".join((provider, *self._argv)).encode()).hexdigest()[:32]
-        self._file = locate_state_folder(environ) / "keys" / f"{digest}.json"
+        self._file = _locate_key_file(provider, self._argv, environ)
         self._key: AnyKey | None = None
 
     def describe(self) -> str:
@@ -97,10 +98,10 @@ class CommandKey:
         """Return the key that another program has got meanwhile, or the command prints now."""
         async with hold_private_lock(self._file):
             saved = self._read_saved()
-            if saved is None or saved.value == refused.value:
+            if saved is None or is_same_key(saved, refused):
                 saved = await self._fetch_key()
         self._key = saved
-        return None if saved.value == refused.value else saved
+        return None if is_same_key(saved, refused) else saved
 
     async def _fetch_key(self) -> AnyKey:
         output = await run_key_program(
@@ -131,6 +132,17 @@ class CommandKey:
             else Key(saved.value, self.describe(), saved.expires)
         )
         return key if is_fresh(key, now) else None
+
+
+def _locate_key_file(provider: str, argv: Sequence[str], environ: Mapping[str, str]) -> Path:
+    """Return the file of what a command prints in an environment.
+
+    The variables of the programs that log in say which account the key is of.
+    """
+    names = sorted(name for name in environ if name.startswith(_ACCOUNT_VARIABLES))
+    account = [f"{name}={environ[name]}" for name in names]
+    digest = sha256("\0".join((provider, *argv, *account)).encode("utf-8", "surrogateescape"))
+    return locate_state_folder(environ) / "keys" / f"{digest.hexdigest()[:32]}.json"
 
 
 def split_command(provider: str, command: str | Sequence[str]) -> tuple[str, ...]:

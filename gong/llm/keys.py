@@ -93,6 +93,14 @@ class FixedKey:
         """Return None: there is no other."""
 
 
+def is_same_key(key: AnyKey, other: AnyKey) -> bool:
+    """Return whether two keys are one to a host, wherever they are from."""
+    if isinstance(key, SigningKey) and isinstance(other, SigningKey):
+        mine = (key.id, key.secret, key.session_token)
+        return mine == (other.id, other.secret, other.session_token)
+    return isinstance(key, Key) and isinstance(other, Key) and key.value == other.value
+
+
 def is_fresh(key: AnyKey, now: float) -> bool:
     """Return whether a key will hold for a while, as far as is known."""
     return key.expires is None or key.expires - _EARLY > now

@@ -258,7 +258,7 @@ async def test_a_key_that_expired_meanwhile_is_read_again(environ, write):
     )
 
 
-async def test_a_session_that_ends_between_two_calls_goes_on_with_the_new_one(environ, write):
+async def test_a_call_is_signed_again_after_a_refusal_of_an_expired_key(environ, write):
     """AWS refuses an expired key with a 403."""
     write("credentials", {"default": STATIC})
     async with WireServer(Reply(CHAT.said("hi"))) as server:

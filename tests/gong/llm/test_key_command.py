@@ -175,6 +175,24 @@ async def test_a_key_is_fetched_again_once_it_ends(program, environ, tmp_path):
     assert file.stat().st_mode & 0o777 == 0o600
 
 
+async def test_another_account_has_another_key(program, environ, tmp_path):
+    command = program("print('key-of-' + os.environ.get('AWS_PROFILE', 'nobody'))")
+    for name in ("work", "home", "work"):
+        key = await CommandKey("bedrock", command, {**environ, "AWS_PROFILE": name}).get_key()
+        assert key.value == f"key-of-{name}"
+    assert len([*tmp_path.rglob("*.json")]) == 2
+
+
+async def test_a_key_that_signs_is_replaced_too(program, environ, tmp_path):
+    code = (
+        f"{COUNTED}number = len(open(os.path.expanduser('~/runs')).read())\n"
+        'print(\'{"AccessKeyId": "AK%d", "SecretAccessKey": "s"}\' % number)'
+    )
+    source = CommandKey("bedrock", program(code), environ)
+    other = await source.replace_key(await source.get_key())
+    assert (other.id, await source.get_key()) == ("AK2", other)
+
+
 async def test_a_damaged_file_of_a_key_is_fetched_again(program, environ, tmp_path):
     command = program(f"{COUNTED}print('{SECRET}')")
     await CommandKey("azure", command, environ).get_key()
