@@ -264,7 +264,12 @@ async def _open_environment(
         hooks.enter_sandbox(sandbox)
     rules = settings.variable_rules
     env = front.make_environment(front.folder, front.environ, policy=rules, sandbox=sandbox)
-    await env.initialize()
+    try:
+        await env.initialize()
+    except BaseException:
+        if sandbox is not None:
+            sandbox.close()
+        raise
     return env, sandbox
 
 
@@ -281,8 +286,25 @@ def _build_session_policy(
 async def _assemble_session(
     front: FrontEnd, recorder: Recorder | None, hooks: SessionHooks | NoHooks, *, must_answer: bool
 ) -> OpenSession:
-    settings, environ, folder = front.settings, front.environ, front.folder
     env, sandbox = await _open_environment(front, hooks)
+    try:
+        return await _assemble_in(front, recorder, hooks, (env, sandbox), must_answer=must_answer)
+    except BaseException:
+        await env.cleanup()
+        raise
+
+
+async def _assemble_in(
+    front: FrontEnd,
+    recorder: Recorder | None,
+    hooks: SessionHooks | NoHooks,
+    inside: tuple[LocalEnvironment | PlaceEnvironment, Sandbox | None],
+    *,
+    must_answer: bool,
+) -> OpenSession:
+    """Return the session that works in an environment, `inside` a sandbox if there is one."""
+    settings, environ, folder = front.settings, front.environ, front.folder
+    env, sandbox = inside
     finding = asyncio.create_task(find_repository(env, environ))
     await asyncio.sleep(0)  # git begins
     try:
@@ -298,8 +320,6 @@ async def _assemble_session(
         repository = await finding
     except BaseException:
         finding.cancel()
-        if front.place != LOCAL:
-            await env.cleanup()
         raise
     models = replace(models, where=models.where._replace(repository=repository))
 
@@ -453,6 +473,8 @@ def _build_model_factory(front: FrontEnd, env: ExecutionEnvironment) -> ModelFac
     where = Surroundings(env.working_directory, env.platform, env.os_version, today)
     if place is not None:
         where = where._replace(place=place.name)
+    if isinstance(env, LocalEnvironment) and env.sandbox is not None:
+        where = where._replace(sandbox=env.sandbox.description)
     return ModelFactory(
         *(names, client, where, front.environ, front.settings, front.override),
         load_skills=build_skill_loader(front),

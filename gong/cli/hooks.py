@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from tape.cli.terminal import format_table, print_lines
 from tape.text import to_single_line
 
 from ..hooks.claude import EVENTS, OWN_NAMES
+from ..hooks.command_hook import CommandHook
 from ..hooks.dispatcher import HookDispatcher, HookFailure
 from ..hooks.hook import HookCall, HookSession
 from ..hooks.sources import ConfiguredHook, load_hooks
@@ -117,7 +119,8 @@ def test_hooks(event: str, tool: str, arguments: str | None, as_json: bool) -> N
     matching = [
         configured for configured in _load_configured() if configured.hook.wants(call.point)
     ]
-    tested = asyncio.run(_try_hooks(matching, call))
+    with _enter_sandbox(matching):
+        tested = asyncio.run(_try_hooks(matching, call))
     if as_json:
         print_json(tested)
     elif not tested:
@@ -125,6 +128,30 @@ def test_hooks(event: str, tool: str, arguments: str | None, as_json: bool) -> N
     else:
         print_lines(line for result in tested for line in _render_answer(result))
     sys.exit(_FAILED_EXIT if any(result.outcome == "failed" for result in tested) else 0)
+
+
+@contextmanager
+def _enter_sandbox(hooks: Sequence[ConfiguredHook]) -> Iterator[None]:
+    """Let hooks of a project run in the sandbox that a session would have."""
+    settings = load_settings()
+    theirs = [
+        configured.hook
+        for configured in hooks
+        if isinstance(configured.hook, CommandHook) and configured.hook.rule.is_of_project
+    ]
+    if settings.border.mode == "off" or not theirs:
+        yield
+        return
+    from ..assembly.border import open_border  # only where one is asked for
+
+    sandbox = open_border(settings, locate_folder(), os.environ, (), print_warning)
+    for hook in theirs:
+        hook.sandbox = sandbox
+    try:
+        yield
+    finally:
+        if sandbox is not None:
+            sandbox.close()
 
 
 def _load_configured() -> list[ConfiguredHook]:

@@ -229,17 +229,24 @@ def _find_server(name: str) -> ServerConfig:
 
 async def _try_server(server: ServerConfig) -> dict[str, Any]:
     """Start one server and return what it offers."""
-    settings = load_settings()
+    settings, folder, sandbox = load_settings(), locate_folder(), None
+    if settings.border.mode != "off":
+        from ..assembly.border import open_border  # only where one is asked for
+
+        sandbox = open_border(settings, folder, os.environ, (), print_warning)
     servers = SessionServers(
         [server],
-        folder=locate_folder(),
+        folder=folder,
         environ=os.environ,
         policy=settings.variable_rules,
         version=__version__,
+        sandbox=sandbox,
     )
-    await servers.connect()
-    connection = servers.connections[server.name]
+    if sandbox is not None:
+        await sandbox.start()
     try:
+        await servers.connect()
+        connection = servers.connections[server.name]
         client = await connection.ensure()
         tools = [_encode_value(tool) for tool in connection.tools]
         resources, prompts = await connection.list_resources(), await connection.list_prompts()
@@ -262,7 +269,9 @@ async def _try_server(server: ServerConfig) -> dict[str, Any]:
             ],
         }
     finally:
-        await connection.close()
+        await servers.close()
+        if sandbox is not None:
+            sandbox.close()
 
 
 def _encode_value(

@@ -31,7 +31,7 @@ from ..tools.builtin import OFFERED_TOOLS, SESSION_TOOLS, build_registry
 from ..tools.output_storage import FolderStorage, build_temporary_path
 from ..tools.python_tools import load_python_tools
 from ..tools.tool import PreparedCall, ToolContext, ToolOutcome, encode_details
-from .options import load_settings
+from .options import load_settings, print_warning
 
 if TYPE_CHECKING:
     from .. import config
@@ -162,12 +162,17 @@ class ToolRunner:
 
 async def _open_runner() -> ToolRunner:
     settings, folder = load_settings(), locate_folder()
-    env = LocalEnvironment(folder, os.environ, policy=settings.variable_rules)
+    sandbox = None
+    if settings.border.mode != "off":
+        from ..assembly.border import open_border  # only where one is asked for
+
+        sandbox = open_border(settings, folder, os.environ, (), print_warning)
+    env = LocalEnvironment(folder, os.environ, policy=settings.variable_rules, sandbox=sandbox)
     await env.initialize()
     locale = choose_locale(os.environ)
     floor = DangerPolicy(allow_all, folder, os.environ.get("HOME", "/"), locale)
     limits = settings.truncation
-    place = limits.storage_dir or build_temporary_path(env.temporary_directory)
+    place = limits.storage_dir or build_temporary_path(env.outside.temporary_directory)
     storage = FolderStorage(place, limits.retention_days)
     return ToolRunner(_build_all_tools(settings), env, floor, storage)
 

@@ -262,6 +262,8 @@ class Surroundings(NamedTuple):
     repository: GitRepository | None = None
     place: str = ""
     """Where tools act, if that is not the machine of the user."""
+    sandbox: str = ""
+    """What the border around commands lets them do, if there is one."""
 
 
 class ModelFacts(NamedTuple):
@@ -346,6 +348,7 @@ def _render_environment(where: Surroundings, model: ModelFacts) -> str:
     facts = {
         **({"Place": place} if where.place else {}),
         "Working directory": where.folder,
+        **({"Sandbox": where.sandbox} if where.sandbox else {}),
         "Is git repository": "true" if repository else "false",
         **({"Git branch": branch} if branch else {}),
         "Platform": where.platform,

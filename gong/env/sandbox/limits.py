@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +32,7 @@ _V2_CONTROLLERS = {"memory": "memory", "processes": "pids"}
 _BLOCK = 512
 _MIN_PROCESSES, _PROCESSES_PER_CORE = 1024, 64
 _MEMORY_SHARE = 0.8
+_REMOVAL_TRIES, _REMOVAL_SECONDS = 10, 0.02
 
 
 class UsageLimits(NamedTuple):
@@ -65,10 +67,14 @@ class LimitGroups:
     """Which limits they hold: memory, processes."""
 
     def remove(self) -> None:
-        """Remove the groups; one in which something still runs stays."""
+        """Remove the groups, as soon as what ran in them has ended; one that is in use stays."""
         for folder in self.folders:
-            with suppress(OSError):
-                os.rmdir(folder)
+            for _ in range(_REMOVAL_TRIES):
+                with suppress(OSError):
+                    os.rmdir(folder)
+                if not os.path.lexists(folder):
+                    break
+                time.sleep(_REMOVAL_SECONDS)
 
 
 NO_GROUPS = LimitGroups()
@@ -107,6 +113,13 @@ def make_groups(limits: UsageLimits, name: str, mount: str = _MOUNT) -> LimitGro
             with suppress(OSError):
                 Path(group).rmdir()
     return LimitGroups(tuple(folders), frozenset(kinds))
+
+
+def find_groups(name: str, mount: str = _MOUNT) -> LimitGroups:
+    """Return the groups of a name that are there."""
+    kinds = dict.fromkeys(_V2_FILES, 0)
+    folders = [f"{folder}/{name}" for folder, _ in _list_places(kinds, mount)]
+    return LimitGroups(tuple(filter(os.path.isdir, folders)))
 
 
 def _list_places(values: dict[str, int], mount: str) -> list[tuple[str, dict[str, str]]]:

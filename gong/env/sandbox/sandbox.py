@@ -14,6 +14,7 @@ programs inside could change what is looked at later.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import platform
 import re
@@ -24,7 +25,6 @@ import tempfile
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from secrets import token_hex
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from ...errors import ConfigurationError
@@ -42,6 +42,7 @@ from .limits import (
     build_inner_script,
     build_limit_script,
     describe_limits,
+    find_groups,
     make_groups,
 )
 from .protected import Protection, find_protection
@@ -122,6 +123,8 @@ class Sandbox:
         self.proxy: DomainProxy | None = None
         """The way to the network, once it was started."""
         self._port = 0
+        self.lock: int | None = None
+        """A descriptor of the locked file in its folder, by which others see that it is in use."""
         self.users = 0
         """How many environments use it; the last one closes it."""
         self._reported: set[str] = {path for path in protection.watched if os.path.lexists(path)}
@@ -148,6 +151,17 @@ class Sandbox:
     def mode(self) -> Literal["read-only", "workspace-write"]:
         """The mode of the settings that it was made for."""
         return "workspace-write" if self.request.writes else "read-only"
+
+    @property
+    def description(self) -> str:
+        """What programs inside can do, for a model."""
+        folders = "the working directory and /tmp" if self.request.writes else "/tmp"  # noqa: S108 (a name)
+        hosts = ", ".join(self.request.domains) if self.kind != "landlock" else ""
+        network = f"of the network they reach {hosts} by a proxy" if hosts else "no network"
+        return (
+            f"commands write only below {folders}, never .git/config and .git/hooks; {network}; a"
+            " server and what asks it run in one command"
+        )
 
     @property
     def temporary_directory(self) -> str:
@@ -280,7 +294,8 @@ class Sandbox:
         if self.proxy is not None:
             self.proxy.close()
         self._groups.remove()
-        shutil.rmtree(self._place, ignore_errors=True)
+        _remove_folder(self._place, self.lock)
+        self.lock = None
 
 
 def build_proxy_variables(port: int) -> dict[str, str]:
@@ -364,12 +379,18 @@ class SandboxUnavailable(ConfigurationError):
     """No kind of sandbox works here."""
 
 
-def open_sandbox(request: SandboxRequest) -> Sandbox:
-    """Return the best sandbox that works here; raises SandboxUnavailable, ConfigurationError."""
+def open_sandbox(request: SandboxRequest, kinds: Sequence[Availability] | None = None) -> Sandbox:
+    """Return the first sandbox of `kinds` that works here, of all kinds if that is None.
+
+    Raises SandboxUnavailable, and ConfigurationError for a folder that cannot be in one.
+    """
     temporary = os.path.realpath(tempfile.gettempdir())
     roots = _choose_roots(request, temporary)
     findings: list[Availability] = []
+    remove_stale_folders(temporary)
     place = tempfile.mkdtemp(prefix=_FOLDER_PREFIX, dir=temporary)
+    lock = os.open(f"{place}/lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fcntl.flock(lock, fcntl.LOCK_EX)
     try:
         Path(place, "tmp").mkdir(mode=0o700)
         protection = find_protection(roots, os.path.realpath(request.folder))
@@ -386,7 +407,7 @@ def open_sandbox(request: SandboxRequest) -> Sandbox:
             temporary=f"{place}/tmp",  # noqa: S108 (a folder of its own)
             is_root=os.geteuid() == 0,
         )
-        for finding in find_kinds(request.environ):
+        for finding in find_kinds(request.environ) if kinds is None else kinds:
             findings.append(finding)
             if not finding.works:
                 continue
@@ -395,13 +416,14 @@ def open_sandbox(request: SandboxRequest) -> Sandbox:
             words, variables = sandbox.wrap(["/bin/sh", "-c", ":"], {"PATH": os.defpath})
             failure = _find_failure(words, variables)
             if not failure:
+                sandbox.lock = lock
                 return sandbox
             sandbox._groups.remove()  # noqa: SLF001
             findings[-1] = finding._replace(works=False, about=failure)
     except BaseException:
-        shutil.rmtree(place, ignore_errors=True)
+        _remove_folder(place, lock)
         raise
-    shutil.rmtree(place, ignore_errors=True)
+    _remove_folder(place, lock)
     reasons = "; ".join(f"{finding.kind}: {finding.about}" for finding in findings)
     raise SandboxUnavailable(f"no sandbox works here ({reasons or 'this system has none'})")
 
@@ -422,6 +444,31 @@ def _list_covered(folder: str) -> tuple[str, ...]:
     )
 
 
+def remove_stale_folders(temporary: str) -> None:
+    """Remove what sessions that were killed have left: their folders, and their groups."""
+    with suppress(OSError), os.scandir(temporary) as entries:
+        for entry in entries:
+            if not entry.name.startswith(_FOLDER_PREFIX):
+                continue
+            with suppress(OSError):
+                if entry.stat(follow_symlinks=False).st_uid != os.geteuid():
+                    continue
+                lock = os.open(f"{entry.path}/lock", os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except OSError:  # its session runs
+                    os.close(lock)
+                    continue
+                find_groups(entry.name).remove()
+                _remove_folder(entry.path, lock)
+
+
+def _remove_folder(place: str, lock: int | None) -> None:
+    shutil.rmtree(place, ignore_errors=True)
+    if lock is not None:
+        os.close(lock)
+
+
 def _build_sandbox(
     finding: Availability,
     request: SandboxRequest,
@@ -435,7 +482,7 @@ def _build_sandbox(
         machine = MACHINES[platform.machine()]
         Path(place, "filter").write_bytes(build_filter(machine, unix_sockets=request.unix_sockets))
         Path(place, "forwarder-filter").write_bytes(build_filter(machine, unix_sockets=True))
-    groups = make_groups(request.limits, f"gong-{os.getpid()}-{token_hex(4)}")
+    groups = make_groups(request.limits, os.path.basename(place))
     return Sandbox(finding.kind, request, border, protection, place, program=program, groups=groups)
 
 

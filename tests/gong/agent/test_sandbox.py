@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -13,6 +14,7 @@ import gong
 from gong import trust
 from gong.agent import events
 from gong.config import SandboxSettings, Settings
+from gong.env.sandbox.sandbox import SandboxRequest, open_sandbox
 from gong.errors import ConfigurationError
 from tape.model.entries import Approval, ToolResult, join_texts
 from tests.gong.agent.conftest import call
@@ -140,6 +142,27 @@ async def test_a_session_stops_where_its_folder_cannot_be_in_a_sandbox(base):
     played.folder = base / "home"
     with pytest.raises(ConfigurationError, match="holds your home folder"):
         await played.run()
+
+
+async def test_what_a_killed_session_left_is_removed_by_the_next_one(base):
+    environ = {"HOME": str(base), "PATH": os.environ["PATH"]}
+    (base / "project").mkdir()
+    program = (
+        "import os, sys; from gong.env.sandbox.sandbox import SandboxRequest, open_sandbox\n"
+        "request = SandboxRequest(sys.argv[1], {'HOME': sys.argv[2]}, writes=True)\n"
+        "print(open_sandbox(request).temporary_directory, flush=True); os.kill(os.getpid(), 9)"
+    )
+    words = (sys.executable, "-c", program, str(base / "project"), str(base))
+    done = subprocess.run(words, capture_output=True, text=True, check=False)  # noqa: ASYNC221
+    left = Path(done.stdout.strip()).parent
+    running = open_sandbox(SandboxRequest(str(base / "project"), environ, writes=True))
+    other = open_sandbox(SandboxRequest(str(base / "project"), environ, writes=True))
+    assert done.returncode == -9
+    assert not os.access(left, os.F_OK)
+    assert os.access(running.temporary_directory, os.F_OK)
+    for sandbox in (running, other):
+        sandbox.close()
+        assert not os.access(sandbox.temporary_directory, os.F_OK)
 
 
 SERVER = """

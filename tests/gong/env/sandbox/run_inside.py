@@ -12,7 +12,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[4]))
 
 from gong.env.sandbox.limits import UsageLimits
-from gong.env.sandbox.sandbox import SandboxRequest, open_sandbox
+from gong.env.sandbox.sandbox import SandboxRequest, find_kinds, open_sandbox
 
 
 def main():
@@ -28,7 +28,10 @@ def main():
         limits=UsageLimits(*task.get("limits", ())),
         unix_sockets=task.get("unix_sockets", False),
     )
-    sandbox = open_sandbox(request)
+    kinds = find_kinds(environ)
+    if task.get("without_bubblewrap"):
+        kinds = [kind for kind in kinds if kind.kind != "bubblewrap"]
+    sandbox = open_sandbox(request, kinds)
     results = []
     try:
         for command in task["commands"]:

@@ -133,9 +133,9 @@ class World:
 
 
 @contextmanager
-def make_world(user=None):
+def make_world(user=None, folder="/dev/shm"):
     """Hold a world in a folder that its user may enter."""
-    base = Path(tempfile.mkdtemp(prefix="gong-world-", dir="/dev/shm"))
+    base = Path(tempfile.mkdtemp(prefix="gong-world-", dir=folder))
     try:
         yield World(base, user).fill()
     finally:
