@@ -405,7 +405,8 @@ def merge_settings(settings: Settings, file: Path, data: bytes) -> Settings:
     theirs = tomllib.loads(data.decode())
     theirs.pop("hooks", None)
     theirs.get("permissions", {}).pop("projects", None)  # the user's alone
-    theirs.get("web", {}).pop("private_hosts", None)  # as well
+    for name in ("private_hosts", "search"):  # as well
+        theirs.get("web", {}).pop(name, None)
     for row in theirs.get("providers", {}).values():
         row.pop("key_command", None)
     ours = msgspec.to_builtins(settings)

@@ -5,7 +5,7 @@ The configuration has them as tables of config.toml; the tools and `tools.trunca
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from msgspec import Meta, Struct, field
 
@@ -72,6 +72,21 @@ class TruncationSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """Settings of single tools, by name."""
 
 
+class SearchSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """The table [web.search]: who searches the web for models; nobody where nothing is set."""
+
+    native: bool = False
+    """Whether the provider searches where it can: it costs what the provider charges for it."""
+    url: str = ""
+    """Address of a search service that answers in JSON; {query} is what to look for."""
+    headers: dict[str, str] = field(default_factory=dict)
+    """Headers for it; $NAME is a variable of the environment."""
+    body: dict[str, Any] = field(default_factory=dict)
+    """JSON that is posted to it instead of a GET; {query} in its texts is what to look for."""
+    command: tuple[str, ...] = ()
+    """A command that prints results as JSON, or as text; {query} is what to look for."""
+
+
 class WebSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """The table [web]: what is fetched from the web; see docs/web.md."""
 
@@ -81,6 +96,8 @@ class WebSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """Hosts, as HOST or HOST:PORT, whose pages may be fetched although they are private."""
     model: str | None = None
     """The model that answers about a page; None is the provider's small one; off is none."""
+    search: SearchSettings = SearchSettings()
+    """Who searches the web."""
 
 
 class ToolSettings(Struct, frozen=True):

@@ -39,6 +39,7 @@ from tape.model.entries import (
     join_texts,
     select_tool_calls,
 )
+from tape.render.sources import render_sources
 from tape.text import to_single_line
 
 from ..agent import events
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
 _KINDS: dict[str, Any] = {
     **dict.fromkeys(("read", "read_many_files", "view_image", "tape_read"), "read"),
     "grep_search": "search",
-    **dict.fromkeys(("web_fetch", "WebFetch"), "fetch"),
+    **dict.fromkeys(("web_fetch", "WebFetch", "web_search", "WebSearch"), "fetch"),
     **dict.fromkeys(("bash", "shell", "bash_output", "kill_shell"), "execute"),
     **dict.fromkeys(("grep", "find", "ls", "glob", "list_dir", "tape_search"), "search"),
     **dict.fromkeys(("enter_plan_mode", "exit_plan_mode"), "switch_mode"),
@@ -249,6 +250,7 @@ class SessionUpdates:
 
     def _take_answer(self, event: events.MessageEnd, window: int) -> Iterator[Any]:
         yield from self._flush_usage()
+        yield from _build_sources(event.entry, event.content)
         calls = select_tool_calls(event.content)
         for block in calls:
             call = ShownCall.read(block.id, block.name, _get_arguments(block), self._files)
@@ -306,6 +308,7 @@ def build_history(path: Iterable[Entry], files: CallFiles) -> Iterator[Any]:
                 yield from _build_words("user_message_chunk", entry.id, content, files)
             case Assistant(content=content):
                 yield from _build_words("agent_message_chunk", entry.id, content, files)
+                yield from _build_sources(entry.id, content)
                 for block in select_tool_calls(content):
                     call = ShownCall.read(block.id, block.name, _get_arguments(block), files)
                     calls[block.id] = call
@@ -319,6 +322,12 @@ def build_history(path: Iterable[Entry], files: CallFiles) -> Iterator[Any]:
 def _get_arguments(call: ToolCall) -> Any:
     """Return the arguments of a call as JSON; text without a form is its `input`."""
     return call.args if call.args_text is None else json.dumps({"input": call.args_text}).encode()
+
+
+def _build_sources(message: str, content: Content) -> Iterator[Any]:
+    """Yield the pages that an answer cites, as its last words."""
+    if sources := render_sources(content):
+        yield _build_chunk("agent_message_chunk", "\n\n" + "\n".join(sources), message)
 
 
 def _build_words(kind: str, message: str, content: Content, files: CallFiles) -> Iterator[Any]:

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+from msgspec import Raw
 from msgspec.structs import replace as replace_fields
 
 from tape.folders import locate_repository
@@ -206,6 +208,7 @@ class ModelFactory:
         profile = choose_profile(self.names, name, self.settings)
         info = self.names.find_info(name)
         instructions, skills = self._read_instructions(profile), ""
+        search_tool = self._choose_search_tool(provider, model)
         window = self.names.get_context_window(provider, model) or self.settings.context_window
         if self.offers_skills and self.load_skills is not None:
             skills = self.load_skills().list_for_model(window)
@@ -229,14 +232,23 @@ class ModelFactory:
             reasons=info.reasoning if info else None,
             efforts=(info.efforts if info else ()) or self._list_efforts(provider, model),
             effort=self._choose_effort(info),
-            options=self.names.get_options(name),
+            options=add_server_tool(self.names.get_options(name), search_tool),
             sees_images=self.names.sees_images(provider, model),
             blocks_images=self.settings.block_images,
             foreign_thinking=self.settings.foreign_thinking,
             profile=profile,
             instructions=instructions,
-            equip=lambda tools, tuning: apply_profile(tools, profile, tuning),
+            equip=lambda tools, tuning: apply_profile(
+                tools, profile, tuning, searches_itself=bool(search_tool)
+            ),
         )
+
+    def _choose_search_tool(self, provider: str, model: str) -> Mapping[str, Any]:
+        """Return the tool with which a provider searches; empty where it may not or cannot."""
+        preset = self.names.presets.get(provider)
+        if preset is None or not self.settings.web.search.native:
+            return {}
+        return preset.choose_variant(model).search_tool
 
     def _read_instructions(self, profile: ProfileName) -> Instructions:
         """Return the instructions for a profile, as they were when they were first asked for."""
@@ -260,6 +272,17 @@ class ModelFactory:
                 own_file=PROFILES[profile].instruction_file,
             )
         return self._instructions[profile]
+
+
+def add_server_tool(options: Raw, tool: Mapping[str, Any]) -> Raw:
+    """Return options of a provider with one more tool that it runs itself, unless they have it."""
+    if not tool:
+        return options
+    named = msgspec.json.decode(bytes(options) or b"{}")
+    tools = named.get("tools", [])
+    if tool in tools:
+        return options
+    return Raw(msgspec.json.encode({**named, "tools": [*tools, tool]}))
 
 
 def _refuse_stream(_request: Request) -> AsyncGenerator[StreamEvent, None]:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import msgspec
+from msgspec import Raw
+
 from tape.context.view import Target
 from tape.model.entries import NO_JSON
 
@@ -12,8 +15,6 @@ from ..context.instructions import Instructions
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
-
-    from msgspec import Raw
 
     from tape.context.view import ForeignThinking
     from tape.model.entries import Cost, Usage
@@ -69,6 +70,17 @@ class AgentModel:
     def name(self) -> str:
         """provider/model."""
         return f"{self.provider}/{self.id}"
+
+    def choose_options(self, *, has_tools: bool) -> Raw:
+        """Return the options of a call: without tools of ours also without those of the provider.
+
+        A title or a summary is no reason to search the web.
+        """
+        if has_tools or b'"tools"' not in bytes(self.options):
+            return self.options
+        options = msgspec.json.decode(bytes(self.options))
+        options.pop("tools", None)
+        return Raw(msgspec.json.encode(options)) if options else NO_JSON
 
     def build_system(self, tools: Sequence[ToolSpec]) -> str:
         """Return the system prompt of a call with these tools."""

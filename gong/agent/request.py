@@ -86,7 +86,7 @@ def prepare_request(
         tools=tuple(tools),
         reasoning_effort=fitted.effort,
         session=session,
-        options=model.options,
+        options=model.choose_options(has_tools=bool(tools)),
         load=load,
     )
     prepared = PreparedRequest(model, request, history, fitted.remark)

@@ -251,7 +251,7 @@ async def request_text(
     Raises ModelError if the call fails; with `retries` after the retries of the setup.
     """
     answer = context.start_answer()
-    request = replace(request, options=model.options)
+    request = replace(request, options=model.choose_options(has_tools=bool(request.tools)))
     source = (
         context.stream_with_retries(model, request)
         if retries

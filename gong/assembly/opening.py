@@ -505,7 +505,7 @@ def build_skill_loader(front: FrontEnd) -> Callable[[], SessionSkills]:
 
 def _build_tools(front: FrontEnd) -> ToolRegistry:
     """Return the chosen tools; those for sub-agents name the types that files describe."""
-    tools = build_session_tools(front.settings, has_skills=has_own_skills(front))
+    tools = build_session_tools(front.settings, front.environ, has_skills=has_own_skills(front))
     if front.settings.python_tools:
         from ..tools.python_tools import load_python_tools  # only if there are some
 
@@ -524,12 +524,14 @@ def _build_tools(front: FrontEnd) -> ToolRegistry:
     return tools
 
 
-def build_session_tools(settings: Settings, *, has_skills: bool = False) -> ToolRegistry:
+def build_session_tools(
+    settings: Settings, environ: Mapping[str, str] | None = None, *, has_skills: bool = False
+) -> ToolRegistry:
     """Return the chosen tools: those named, a preset's or none, or those of the default profile.
 
     The model replaces the latter by those of its own profile.
     """
-    names, tools = settings.tools, build_registry(settings.tuning)
+    names, tools = settings.tools, build_registry(settings.tuning, environ)
     if is_profile_choice(names):
         offered = (name for name in OFFERED_TOOLS if name in tools.names)
         tools.activate((*SESSION_TOOLS, *offered, *["Skill"] * has_skills))

@@ -33,6 +33,7 @@ from tape.model.entries import (
     join_texts,
     select_tool_calls,
 )
+from tape.render.sources import CitedPage, list_sources
 from tape.text import shorten_to_width
 
 from .. import signals
@@ -83,6 +84,13 @@ class DeniedCall(Struct, frozen=True):
     """Rules that would allow it, for --allow; empty where none can."""
 
 
+class PrintedSource(Struct, frozen=True):
+    """A page that an answer cites."""
+
+    url: str
+    title: str
+
+
 class RunDocument(Struct, frozen=True):
     """What `--output-format json` prints: the result of one run."""
 
@@ -101,6 +109,8 @@ class RunDocument(Struct, frozen=True):
     """The answer of --json-schema."""
     denied: tuple[DeniedCall, ...] | UnsetType = UNSET
     """Calls that were not allowed; absent where all were."""
+    sources: tuple[PrintedSource, ...] | UnsetType = UNSET
+    """Pages that the answer cites; absent where it cites none."""
 
 
 class RunResult(RunDocument, frozen=True, tag_field="type", tag="result"):
@@ -234,7 +244,8 @@ async def answer_prompt(
             await _end_session(session, watch)
     if output == "text":
         is_shown = done.result and not _is_object_missing(session)
-        reader.write(f"{done.result}\n".encode() if is_shown else b"")
+        cited = "" if done.sources is UNSET else _format_sources(done.sources)
+        reader.write(f"{done.result}\n{cited}".encode() if is_shown else b"")
     else:
         reader.write(encode_document(done, output))
     if reader.left and interrupted:
@@ -346,6 +357,13 @@ def _encode_json_line(value: Any) -> bytes:
     return encode_json(value) + b"\n"
 
 
+def _format_sources(sources: Sequence[PrintedSource]) -> str:
+    """Return the pages that an answer cites as they follow it."""
+    pages = (CitedPage(source.url, source.title) for source in sources)
+    lines = (f"[{number}] {page}\n" for number, page in enumerate(pages, 1))
+    return f"\nSources:\n{''.join(lines)}"
+
+
 async def _watch_run(session: Session, prompt: str, watch: RunWatcher, reader: _OutputPipe) -> bool:
     """Run to the end; return whether a signal stopped it.
 
@@ -382,6 +400,7 @@ def build_document(
     calls = _list_model_calls(run, recorder, open_tape) if recorder else []
     answer = session.object_answer
     text = join_texts(answers[-1].content) if answers else ""
+    cited = list_sources(answers[-1].content) if answers else ()
     known = [call.cost.amount for call in calls if call.cost is not None]
     return RunDocument(
         session=recorder.tape.id if recorder else "",
@@ -395,6 +414,7 @@ def build_document(
         is_error=watch.exit_code != 0,
         error=watch.error,
         structured_output=UNSET if answer is None else answer,
+        sources=tuple(PrintedSource(*source) for source in cited) or UNSET,
     )
 
 

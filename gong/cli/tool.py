@@ -178,7 +178,7 @@ async def _open_runner() -> ToolRunner:
 
 
 def _build_all_tools(settings: config.Settings) -> ToolRegistry:
-    tools = build_registry(settings.tuning)
+    tools = build_registry(settings.tuning, os.environ)
     for tool in load_python_tools(settings.python_tools):
         tools.register(tool)
     tools.set_active(tools.names)

@@ -62,7 +62,7 @@ TOOL_NAMES = {
     **dict.fromkeys(("find", "glob"), "Glob"),
     **dict.fromkeys(("ls", "list_dir", "list_directory"), "LS"),
     **dict.fromkeys(("web_fetch", "WebFetch"), "WebFetch"),
-    **dict.fromkeys(("web_search",), "WebSearch"),
+    **dict.fromkeys(("web_search", "WebSearch"), "WebSearch"),
     **dict.fromkeys(("todo", "todo_write"), "TodoWrite"),
     **dict.fromkeys(("task", "Task", "spawn_agent"), "Task"),
 }

@@ -41,17 +41,17 @@ PlaceName = Literal[
 
 _OWN_FIELDS: Mapping[Api, frozenset[str]] = {
     "anthropic-messages": frozenset(
-        {"model", "messages", "system", "tools", "tool_choice", "stream", "max_tokens"}
+        {"model", "messages", "system", "tool_choice", "stream", "max_tokens"}
     ),
     "openai-responses": frozenset(
-        {"model", "input", "instructions", "tools", "tool_choice", "stream", "max_output_tokens"}
+        {"model", "input", "instructions", "tool_choice", "stream", "max_output_tokens"}
         | {"previous_response_id", "conversation", "background"}
     ),
     "openai-chat": frozenset(
         {"model", "messages", "tools", "tool_choice", "stream", "stream_options", "n"}
         | {"max_tokens", "max_completion_tokens"}
     ),
-    "google-generate": frozenset({"contents", "systemInstruction", "tools", "toolConfig"}),
+    "google-generate": frozenset({"contents", "systemInstruction", "toolConfig"}),
     "bedrock-converse": frozenset({"messages", "system", "toolConfig", "inferenceConfig"}),
 }
 """Fields of each API's body that options may not set: the session, its model and its limits."""
@@ -229,6 +229,8 @@ class Preset(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Default model if none is configured and this provider has a key."""
     small_model: str = ""
     """A cheap model for words beside the conversation, such as the title of a session."""
+    search_tool: dict[str, Any] = field(default_factory=dict)
+    """The provider's own tool that searches the web, as its API names it; empty for none."""
     price_list: str = ""
     """The host in `data/prices.json` whose prices it charges; empty is the one of its own name."""
     families: tuple[str, ...] = ()
@@ -415,6 +417,20 @@ def check_options(options: Mapping[str, Any], api: str, where: str) -> None:
     for name in options:
         if any(name in fields for known, fields in _OWN_FIELDS.items() if known == api):
             raise ConfigurationError(f"{where}: provider_options may not set {name}: gong does")
+    tools = options.get("tools", [])
+    if not isinstance(tools, list) or not all(map(_is_server_tool, tools)):
+        raise ConfigurationError(
+            f"{where}: provider_options.tools lists what the provider runs itself, one table each,"
+            ' such as {type = "web_search"}'
+        )
+
+
+def _is_server_tool(tool: object) -> bool:
+    """Whether an entry of `tools` is a tool that the provider runs, and no function of a caller."""
+    if not isinstance(tool, dict) or not tool:
+        return False
+    own = {"functionDeclarations", "function_declarations", "input_schema", "function"}
+    return own.isdisjoint(tool) and tool.get("type") not in {"function", "custom"}
 
 
 Ability = Literal["tools", "vision", "reasoning"]

@@ -130,11 +130,14 @@ class CallJudge:
         address = arguments.get("url")
         host = _find_host(address) if isinstance(address, str) else ""
         fetches, harmless = family == "webfetch", name.lower() in _HARMLESS_TOOLS
+        searches = family == "websearch"
 
         def find(rules: Sequence[PermissionRule]) -> PermissionRule | None:
             if fetches:
                 mine = (one for one in rules if one.tool == family)
                 return next((one for one in mine if is_domain_covered(one, host)), None)
+            if searches:
+                return next((one for one in rules if one.tool == family and one.is_open), None)
             if family == "skill":
                 skill = str(arguments.get("skill", ""))
                 return next((one for one in rules if is_skill_covered(one, skill)), None)
@@ -147,10 +150,15 @@ class CallJudge:
         offered: tuple[str, ...] = (name,)
         if fetches:
             offered = (f"WebFetch(domain:{host})",) if host else ()
+        elif searches:
+            why, offered = "searches the web", ("WebSearch",)
         elif "__" in name and not name.startswith("mcp__"):
             offered = (f"mcp__{name}",)
         return self.access.decide(
-            find, why, lambda: Ruling("ask", why, offered=offered), changes=not fetches
+            find,
+            why,
+            lambda: Ruling("ask", why, offered=offered),
+            changes=not (fetches or searches),
         )
 
 

@@ -46,6 +46,7 @@ _FAMILIES = {
         "grep_search", "search_file_content", "read_many_files", "view", "view_file", "grep_files",
         "list_files", "file_search", "search_files", "view_image", "notebookread",
     ),
+    "websearch": ("websearch", "web_search", "google_web_search"),
     "webfetch": ("webfetch", "web_fetch", "fetch", "fetch_url"),
 }  # fmt: skip
 _FAMILY_OF = {name: family for family, names in _FAMILIES.items() for name in names}

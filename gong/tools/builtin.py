@@ -29,8 +29,11 @@ from .skill import SKILL_TOOL
 from .todo import TODO_TOOL
 from .truncation_service import TruncationService
 from .web_fetch import build_web_fetch_tool
+from .web_search import SEARCH_TOOLS, build_web_search_tools
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from .tool import AgentTool
 
 
@@ -57,7 +60,7 @@ _OF_SESSIONS = (
 )
 SESSION_TOOLS = tuple(tool.name for tool in _OF_SESSIONS)
 """The tools that need a session: its tape, its commands in the background, its person."""
-OFFERED_TOOLS = ("notebook_edit", "web_fetch")
+OFFERED_TOOLS = ("notebook_edit", "web_fetch", "web_search")
 """The tools that are offered beside those of each profile, if the settings do not forbid it."""
 _SELF_CUTTING_TOOLS = frozenset({"read", "bash", "grep", "find", "ls", "web_fetch"})
 """Tools that cut their own text, where it is set to be cut."""
@@ -65,9 +68,12 @@ _MAX_SHOWN = {"bash": MAX_BASH_BYTES, "shell": MAX_SHELL_CHARS}
 """What is kept in memory of a command's output bounds what can be shown of it."""
 
 
-def build_registry(tuning: ToolSettings = DEFAULT_SETTINGS) -> ToolRegistry:
+def build_registry(
+    tuning: ToolSettings = DEFAULT_SETTINGS, environ: Mapping[str, str] | None = None
+) -> ToolRegistry:
     """Return a registry of the tools that come with the agent; those of profiles wait unchosen.
 
+    `environ` is for the service that searches the web.
     Raises ConfigurationError for a limit that no tool can keep.
     """
     _check_limits(tuning)
@@ -93,6 +99,7 @@ def build_registry(tuning: ToolSettings = DEFAULT_SETTINGS) -> ToolRegistry:
             SKILL_TOOL,
             *map(build_notebook_edit_tool, ("notebook_edit", "NotebookEdit")),
             *_build_web_tools(tuning),
+            *build_web_search_tools(tuning.web.search, environ or {}),
         )
     )
     registry.truncation = TruncationMiddleware(TruncationService(tuning.truncation))
@@ -118,7 +125,7 @@ def change_tools(tools: ToolRegistry, tuning: ToolSettings) -> ToolRegistry:
         tool, before = fresh.get(name), tools.get(name)
         if tool is not None and before is not None and name in AGENT_TOOLS:
             tool = replace(tool, description=before.description)  # names the types of this folder
-        if tool is not None:
+        if tool is not None and name not in SEARCH_TOOLS:  # those know the environment
             retuned.replace_built_in(tool)
     retuned.profile, retuned.tolerated = tools.profile, tools.tolerated
     return retuned

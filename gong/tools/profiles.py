@@ -7,8 +7,8 @@
     | openai    | read_file apply_patch write_file shell grep glob    | 10 s  | .codex/…  |
     | gemini    | as anthropic, and read_many_files, list_dir         | 10 s  | GEMINI.md |
 
-All are offered `notebook_edit` and `web_fetch` beside these, which anthropic knows as NotebookEdit
-and WebFetch.
+All are offered `notebook_edit`, `web_fetch` and, where something is set that searches, `web_search`
+beside these, which anthropic knows as NotebookEdit, WebFetch and WebSearch.
 
 Families are also offered the tools that start sub-agents: openai spawn_agent, send_input, wait and
 close_agent, the others Task and TaskOutput; default none, for small models pay for each tool.
@@ -28,6 +28,7 @@ from .bash import build_shell_tool
 from .families.search_tools import build_searching_tools
 from .grep import build_grep_tool
 from .limits import choose_family_limits
+from .web_search import SEARCH_TOOLS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -81,7 +82,11 @@ PROFILES: Mapping[ProfileName, ProviderProfile] = {
 }  # fmt: skip
 """Every profile by its name."""
 FAMILY_NAMES: Mapping[ProfileName, Mapping[str, str]] = {
-    "anthropic": {"notebook_edit": "NotebookEdit", "web_fetch": "WebFetch"}
+    "anthropic": {
+        "notebook_edit": "NotebookEdit",
+        "web_fetch": "WebFetch",
+        "web_search": "WebSearch",
+    }
 }
 """What a family calls a tool that all are offered, where that is another name."""
 _PLAIN_NAMES = {name: plain for names in FAMILY_NAMES.values() for plain, name in names.items()}
@@ -92,10 +97,15 @@ _NEVER_MISSING = frozenset({"Skill"})
 
 
 def apply_profile(
-    tools: ToolRegistry, profile: ProfileName, tuning: ToolSettings = DEFAULT_SETTINGS
+    tools: ToolRegistry,
+    profile: ProfileName,
+    tuning: ToolSettings = DEFAULT_SETTINGS,
+    *,
+    searches_itself: bool = False,
 ) -> ToolRegistry:
     """Return a registry with the same tools, of which those of a profile are active.
 
+    A model that `searches_itself` is offered no tool of ours for that.
     It is the same registry if somebody has chosen its active tools.
     Other active tools stay active, and so do those that a host has registered; one of these keeps
     its name against a built-in tool. The tools of other profiles do the same work, so a call of one
@@ -115,11 +125,15 @@ def apply_profile(
             tool for tool in build_searching_tools(tuning) if tool.name == "grep_search"
         )
         equipped.replace_built_in(replace(search_tool, name="grep"))
-    others = (
+    others = [
         _name_for_family(name, equipped, profile)
         for name in tools.active
         if name not in _PROFILE_TOOLS or name in tools.registered
-    )
+    ]
+    if not tools.registered.intersection(SEARCH_TOOLS):
+        others = [name for name in others if name not in SEARCH_TOOLS]
+        if not searches_itself and "web_search" in tools.names:
+            others.append(_name_for_family("web_search", equipped, profile))
     offered = [name for name in (*chosen.tools, *chosen.agent_tools) if name in equipped.names]
     equipped.set_active((*offered, *others))
     equipped.profile = profile

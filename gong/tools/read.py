@@ -101,7 +101,7 @@ async def show_page_pictures(
     """Return the pictures that `count` lines of a notebook from the line `start` on name."""
     from ..llm.picture_sources import detect_picture_type  # slow to load
 
-    named = [one for one in page.pictures if start <= one.line < start + count]
+    named = [picture for picture in page.pictures if start <= picture.line < start + count]
     blocks: list[Block] = []
     for picture in named[:_MAX_PICTURES]:
         kind = detect_picture_type(picture.data)

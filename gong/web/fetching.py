@@ -31,7 +31,7 @@ from ..llm.wires.http_client import (
 from .addresses import InvalidAddress, parse_address, parse_ip
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from ..ip_addresses import IPAddress
     from .addresses import WebAddress
@@ -123,7 +123,7 @@ async def fetch_page(address: WebAddress, access: WebAccess) -> FetchedPage | Ot
 async def _follow_redirects(address: WebAddress, access: WebAccess) -> FetchedPage | OtherHost:
     source = address.url
     for _ in range(MAX_REDIRECTS + 1):
-        answer = await _request_page(address, access)
+        answer = await request_page(address, access)
         if isinstance(answer, FetchedPage):
             return answer
         if not _is_same_site(address, answer):
@@ -140,8 +140,17 @@ def _is_same_site(before: WebAddress, after: WebAddress) -> bool:
     return before.scheme != after.scheme or before.port == after.port
 
 
-async def _request_page(address: WebAddress, access: WebAccess) -> FetchedPage | WebAddress:
-    """Return what one request brings: the page, or where a redirect leads."""
+async def request_page(
+    address: WebAddress,
+    access: WebAccess,
+    *,
+    headers: Mapping[str, str] | None = None,
+    body: bytes | None = None,
+) -> FetchedPage | WebAddress:
+    """Return what one request brings: the page, or where a redirect leads; raises FetchError.
+
+    `headers` go over those of a page, and a body is posted.
+    """
     try:
         import httpcore2  # an extra, and slow to load
     except ImportError:
@@ -150,11 +159,14 @@ async def _request_page(address: WebAddress, access: WebAccess) -> FetchedPage |
     proxy = find_proxy(httpcore2, target)
     addresses = await _find_addresses(address, access, is_proxied=proxy is not None)
     backend = None if proxy is not None else _PinnedBackend(httpcore2, addresses)
-    headers = {"host": name_host(target), **_HEADERS}
+    sent = {"host": name_host(target), **_HEADERS, **(headers or {})}
+    if body is not None:
+        sent["content-length"] = str(len(body))
     request = httpcore2.Request(
-        "GET",
+        "GET" if body is None else "POST",
         target,
-        headers=[(name.encode(), value.encode("ascii")) for name, value in headers.items()],
+        headers=[(name.encode("ascii"), value.encode("ascii")) for name, value in sent.items()],
+        content=body,
         extensions={"timeout": {"connect": _CONNECT_SECONDS}},
     )
     errors = (

@@ -30,6 +30,7 @@ from ..model.entries import (
     BlobRef,
     Checkpoint,
     Meta,
+    Opaque,
     SideUsage,
     Start,
     ToolResult,
@@ -39,12 +40,15 @@ from ..model.entries import (
 )
 from ..model.line import decode_line, read_id
 from ..render.calls import render_call, render_changed_files
+from ..render.entries import may_cite
+from ..render.sources import describe_server_block, list_sources
 from ..text import extract_title, format_count, show_controls, to_single_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..archive.export import ExportReport
+    from ..model.entries import Content
     from ..model.line import Entry
     from ..render.calls import RenderedCall
     from ..render.paint import Kind
@@ -108,6 +112,10 @@ class _PageView:
         self._blobs: dict[str, bytes | None] = {}
         self._calls: dict[str, list[dict[str, str]]] = {}
         self._changes: dict[str, str] = {}
+        self._searches: dict[str, dict[int, str]] = {}
+        """What blocks of providers' own tools say, by entry and place of the block."""
+        self._sources: dict[str, list[dict[str, str]]] = {}
+        """The pages that answers cite, by entry."""
 
     def add_line(self, line: bytes) -> None:
         """Take in a line of an export."""
@@ -158,6 +166,8 @@ class _PageView:
                         }
                         for call in calls
                     ]
+                if may_cite(said.content):
+                    self._add_sources(entry.id, said.content)
                 if said.model:
                     self.models[said.model] = None
             case SideUsage(model=model) if model:
@@ -173,6 +183,17 @@ class _PageView:
             case _:
                 cwd = getattr(entry.data, "cwd", None)
                 self.cwd = cwd if isinstance(cwd, str) else self.cwd
+
+    def _add_sources(self, entry: str, content: Content) -> None:
+        blocks = {
+            place: "\n".join(lines)
+            for place, block in enumerate(content)
+            if isinstance(block, Opaque) and (lines := describe_server_block(block.raw))
+        }
+        if blocks:
+            self._searches[entry] = blocks
+        if sources := list_sources(content):
+            self._sources[entry] = [{"url": url, "title": title} for url, title in sources]
 
     def _load(self, ref: BlobRef) -> bytes:
         data = self._blobs.get(ref.hash)
@@ -201,6 +222,8 @@ class _PageView:
             "labels": {name: entry for name, entry in self._labels.items() if entry},
             "calls": self._calls,
             "changes": self._changes,
+            "searches": self._searches,
+            "sources": self._sources,
         }
 
 

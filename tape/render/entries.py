@@ -287,6 +287,13 @@ def render_content(content: Content) -> Iterator[str]:
         yield from part.split("\n")
 
 
+def may_cite(content: Content) -> bool:
+    """Whether an answer may cite pages: few blocks have notes of their provider."""
+    return any(
+        type(block) is Opaque or (type(block) is Text and bytes(block.wire)) for block in content
+    )
+
+
 def _render_blocks(content: Content, options: RenderOptions = PLAIN) -> Iterator[str]:
     for block in content:
         if type(block) is Text:  # nearly all
@@ -298,6 +305,10 @@ def _render_blocks(content: Content, options: RenderOptions = PLAIN) -> Iterator
         else:
             for text in render_block(block):
                 yield from _show_text(text)
+    if may_cite(content):
+        from .sources import render_sources  # noqa: PLC0415 (few answers cite)
+
+        yield from map(show_controls, render_sources(content))
 
 
 _TODO_RESULT = "The todo list is now:"
@@ -351,7 +362,10 @@ def render_block(block: Block) -> Iterator[str]:
         case Document(blob=blob, mime=mime, name=name):
             yield f"[{name or mime}, {blob.bytes} bytes, blob {blob.hash[:12]}]"
         case Opaque(raw=raw):
-            yield f"[provider's own block] {_decode_raw_json(raw)}"
+            from .sources import describe_server_block  # noqa: PLC0415 (few answers have any)
+
+            lines = describe_server_block(raw)
+            yield from lines or (f"[provider's own block] {_decode_raw_json(raw)}",)
         case Unknown(raw=raw):
             yield f"[unknown block] {_decode_raw_json(raw)}"
         case _:

@@ -23,6 +23,7 @@ from .entries import (
     render_parts,
     split_visible_lines,
 )
+from .sources import list_sources
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -90,6 +91,9 @@ def _render_parts_markdown(conversation: Conversation, data: Payload) -> Iterato
         case Assistant():
             for block in conversation.note_calls(data).content:  # type: ignore[attr-defined]
                 yield _render_block_markdown(block)
+            if sources := list_sources(data.content):
+                lines = [f"{n}. {source}" for n, source in enumerate(sources, 1)]
+                yield ["Sources:", "", *contain_markdown(lines)]
             if describe_stop(data):
                 yield [f"*{escape_markdown(to_single_line(describe_stop(data)))}*"]
         case User(content=content) | Context(content=content):

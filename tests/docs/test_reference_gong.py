@@ -7,6 +7,8 @@ import os
 import re
 import subprocess
 import sys
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 from secrets import token_hex
 from shlex import split
@@ -226,7 +228,7 @@ def test_every_documented_setting_can_be_set(gong, tmp_path):
     assert told == [*keys()]
     for key in told:
         table, _, name = key.rpartition(".")
-        value = (tree[table] if table else tree)[name]
+        value = reduce(getitem, key.split("."), tree)
         if value is not None:
             head = f"[{table}]\n" if table else ""
             text = f"{head}{name} = {json.dumps(value)}\n"

@@ -52,6 +52,7 @@ async def test_a_tool_round_trip_over_the_wire_is_recorded(place):
         *PROFILES["anthropic"].tools,
         *PROFILES["anthropic"].agent_tools,
         *SESSION_TOOLS,
+        *("NotebookEdit", "WebFetch"),
     }
     assert "Working directory" in first["system"][0]["text"]
     user, assistant, result = second["messages"]
@@ -114,3 +115,67 @@ async def test_a_connection_cut_in_the_answer_keeps_its_text(place):
     last = place.json("tape", "log", "--json")[-2:]
     assert [entry["type"] for entry in last] == ["assistant", "error"]
     assert last[0]["data"]["partial"] is True
+
+
+SEARCH = {"type": "server_tool_use", "id": "srv_1", "name": "web_search", "input": {}}
+FOUND = {
+    "type": "web_search_tool_result",
+    "tool_use_id": "srv_1",
+    "content": [{"type": "web_search_result", "url": "https://a.example/", "title": "Page A"}],
+}
+CITED = {
+    "type": "web_search_result_location",
+    "url": "https://a.example/",
+    "title": "Page A",
+    "cited_text": "forty-two",
+}
+
+
+def event(kind, **fields):
+    return {"type": kind, **fields}
+
+
+def searching():
+    """Return an answer for which the provider has searched the web."""
+    question = {"type": "input_json_delta", "partial_json": '{"query": "the answer"}'}
+    words = {"type": "text_delta", "text": "It is 42."}
+    return sse(
+        start(),
+        event("content_block_start", index=0, content_block=SEARCH),
+        event("content_block_delta", index=0, delta=question),
+        event("content_block_stop", index=0),
+        event("content_block_start", index=1, content_block=FOUND),
+        event("content_block_stop", index=1),
+        event("content_block_start", index=2, content_block={"type": "text", "text": ""}),
+        event("content_block_delta", index=2, delta=words),
+        event("content_block_delta", index=2, delta={"type": "citations_delta", "citation": CITED}),
+        event("content_block_stop", index=2),
+        *stop("end_turn", output_tokens=3),
+    )
+
+
+async def test_a_search_of_the_provider_is_shown_with_its_sources(place):
+    """M195: by -p, in JSON, in what tape shows and exports; and it goes back whole."""
+    config = place.home / ".config/gong/config.toml"
+    config.parent.mkdir(parents=True, exist_ok=True)
+    config.write_text("[web.search]\nnative = true\n")
+    async with WireServer(Reply(searching()), Reply(searching()), Reply(saying("ok"))) as server:
+        out, _ = await chat(place, server, "-p", "what is it?")
+        document, _ = await chat(place, server, "-p", "again?", "--output-format", "json")
+        await chat(place, server, "-c", "-p", "thanks")
+        bodies = [seen.body for seen in server.requests]
+    assert out == "It is 42.\n\nSources:\n[1] Page A – https://a.example/\n"
+    assert json.loads(document)["sources"] == [{"url": "https://a.example/", "title": "Page A"}]
+    assert bodies[0]["tools"][0]["type"] == "web_search_20250305"
+    answer = bodies[2]["messages"][1]["content"]
+    assert [block["type"] for block in answer] == [
+        *("server_tool_use", "web_search_tool_result", "text")
+    ]
+    assert answer[2]["citations"] == [CITED]
+    page = place.run("tape", "export", "--to", "md").stdout
+    assert "> web_search: the answer" in page
+    assert "> web_search found 1 page" in page
+    assert "1. Page A – https://a.example/" in page
+    page = place.run("tape", "export", "--to", "html").stdout
+    assert '[{"url":"https://a.example/","title":"Page A"}]' in page
+    assert "[1] Page A – https://a.example/" in place.run("tape", "show", "~2").stdout

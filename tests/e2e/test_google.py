@@ -43,7 +43,13 @@ async def test_a_tool_round_trip_over_the_wire_is_recorded(place):
     (declared,) = first["tools"]
     names = {tool["name"] for tool in declared["functionDeclarations"]}
     family = PROFILES["gemini"]
-    assert names == {*family.tools, *family.agent_tools, *SESSION_TOOLS}
+    assert names == {
+        *family.tools,
+        *family.agent_tools,
+        *SESSION_TOOLS,
+        "notebook_edit",
+        "web_fetch",
+    }
     assert "Working directory" in first["systemInstruction"]["parts"][0]["text"]
     asked, answered, result = second["contents"]
     assert asked["parts"][0]["text"] == "what is in a.txt?"

@@ -103,3 +103,9 @@ def parse_options(request: Request) -> WireObject:
     """Return the request's own options; raises MsgspecError if they are not a JSON object."""
     options = request.options
     return {} if options == NO_JSON else msgspec.json.decode(options, type=dict[str, Any])
+
+
+def take_server_tools(options: WireObject) -> list[WireObject]:
+    """Remove the tools that the provider runs itself from options, and return them."""
+    tools = options.pop("tools", [])
+    return tools if isinstance(tools, list) else []

@@ -24,7 +24,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Raw
 
 from tape.formats.wire import encode_json
-from tape.model.entries import ToolCall, join_texts, select_tool_calls
+from tape.model.entries import Opaque, ToolCall, join_texts, select_tool_calls
+from tape.render.sources import describe_server_block, render_sources
 from tape.text import format_seconds, measure_width, shorten_to_width
 
 from ...agent import events
@@ -62,6 +63,8 @@ from .tool_cards import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from tape.model.entries import Content
 
 THOUGHT_ROWS = 6
 """Rows shown of what the model thinks."""
@@ -436,6 +439,13 @@ class Screen:
         lines = self._finish_block(columns)
         self._calls |= {call.id: call for call in select_tool_calls(event.content)}
         self._saying = ""
+        if notes := _describe_search(event.content):
+            rows = [
+                StyledLine(row, note.style)
+                for note in notes
+                for row in wrap_row(note.text, columns)
+            ]
+            lines += self._space_lines("tool", rows)
         if short_answer := describe_short_answer(event.content, event.stop_reason):
             lines += self.remark(short_answer)
         return lines
@@ -529,3 +539,14 @@ class Screen:
             return []
         questions = "; ".join(question.question for question in event.questions)
         return self.remark(f"nobody is asked: {questions}")
+
+
+def _describe_search(content: Content) -> list[StyledLine]:
+    """Return what the provider looked for on the web, and which pages the answer cites."""
+    lines = [
+        StyledLine(f"● {escape_text(words[0])}", "call")
+        for block in content
+        if isinstance(block, Opaque) and (words := describe_server_block(block.raw))
+    ]
+    sources = render_sources(content)
+    return [*lines, *(StyledLine(escape_text(line), "result") for line in sources)]

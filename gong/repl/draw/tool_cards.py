@@ -62,6 +62,7 @@ _READINGS = {
     **dict.fromkeys(("find", "glob"), ("find", "patterns")),
     **dict.fromkeys(("tape_read", "tape_search"), ("", "entries")),
     **dict.fromkeys(("web_fetch", "webfetch"), ("fetch", "pages")),
+    **dict.fromkeys(("web_search", "websearch"), ("search", "pages")),
 }
 """Tools that only read → what they do, and to what, of several in one line."""
 _SUBJECTS = (

@@ -138,7 +138,9 @@ class _GeminiStyle(ArrayStyle):
             case Image() | Document() | Audio():
                 return self._encode_media(block)
             case Opaque():
-                return unpack_raw(block.raw) if is_for_api(block, API) else None
+                part = unpack_raw(block.raw) if is_for_api(block, API) else None
+                # sources are no part of a content: the API sends them beside it
+                return None if part is None or "groundingMetadata" in part else part
             case Thinking():
                 wire = get_provider_fields(block, API)
                 if wire:

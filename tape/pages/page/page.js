@@ -273,8 +273,10 @@
       else if (block.type === "text") node.append(isBlob(block.text) ? el("div", "", ...long(block.text, (text) => el("div", "plain", text))) : prose(block.text || ""));
       else if (block.type === "tool_call") { node.append(drawCall(row.entry, calls, row.results[calls])); calls += 1; }
       else if (block.type === "image") node.append(picture(block));
-      else node.append(el("p", "meta", `[${block.type}]`));
+      else node.append(el("p", "meta plain", (view.searches[row.entry.id] || {})[at] || `[${block.type}]`));
     });
+    const sources = view.sources[row.entry.id];
+    if (sources) node.append(el("p", "meta", "Sources:"), el("ol", "", ...sources.map((page) => el("li", "", link(page.url, visible(page.title || page.url))))));
     if (data.error) node.append(el("p", "error", visible(`${data.stop_reason || "error"}: ${data.error.message || ""}`)));
     else if (data.stop_reason === "aborted") node.append(el("p", "meta", "Interrupted"));
     node.append(usageOf(data) || "");

@@ -139,6 +139,24 @@ async def test_a_tool_round_trip_sends_every_part_back_as_it_came():
     assert rules.check_array(contents, strict=True) == []
 
 
+async def test_what_an_answer_is_grounded_on_is_kept_and_not_sent_back():
+    """M131: queries and pages, which the API sends beside the content."""
+    found = {
+        "webSearchQueries": ["the answer"],
+        "groundingChunks": [{"web": {"uri": "https://a.example/", "title": "a.example"}}],
+    }
+    last = chunk(text("42."), finish="STOP")
+    last["candidates"][0]["groundingMetadata"] = {**found, "searchEntryPoint": {"x": "<html>"}}
+    answer = await answer_for(chunk(text("It is ")), last)
+    words, sources = answer.content
+    assert words.text == "It is 42."
+    assert json.loads(bytes(sources.raw)) == {"groundingMetadata": found}
+    assert answer.usage.server_tools == {"web_search": 1}
+    history = (*HELLO.messages, Message("assistant", answer.content), *HELLO.messages)
+    contents = body_of(replace(HELLO, messages=history))["contents"]
+    assert contents[1] == {"role": "model", "parts": [{"text": "It is 42."}]}
+
+
 async def test_parts_that_are_neither_words_nor_calls_are_kept_whole():
     code = {"executableCode": {"language": "PYTHON", "code": "1+1"}}
     done = {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "2"}}

@@ -393,3 +393,32 @@ async def test_beta_headers_of_anthropic_are_no_part_of_the_body():
     assert seen.headers["anthropic-beta"] == "one"
     assert not {"beta_headers", "auto_cache"} & seen.body.keys()
     assert "cache_control" not in json.dumps(seen.body)
+
+
+SEARCHES = {
+    "anthropic": {"type": "web_search_20250305", "name": "web_search"},
+    "openai": {"type": "web_search"},
+    "google": {"google_search": {}},
+}
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_tools_that_the_provider_runs_go_beside_ours(name):
+    """M195: they are named in provider_options."""
+    options = Raw(json.dumps({"tools": [SEARCHES[name]], "made_later": 1}).encode())
+    ours = sent(name, tools=(PATCH,))
+    both = sent(name, tools=(PATCH,), options=options)
+    assert both["made_later"] == 1
+    assert SEARCHES[name] in both["tools"]
+    assert [tool for tool in both["tools"] if tool != SEARCHES[name]] == ours["tools"]
+    assert sent(name, options=options)["tools"] == [SEARCHES[name]]
+    config = both.get("toolConfig", {})
+    assert config.get("includeServerSideToolInvocations") == (True if name == "google" else None)
+
+
+@pytest.mark.parametrize("tools", [3, {}, [{}], ["x"], [{"type": "function", "name": "f"}]])
+async def test_functions_of_a_caller_are_no_tools_of_the_provider(tools):
+    async with Client.from_env({"OPENAI_BASE_URL": "http://127.0.0.1:9"}) as client:
+        given = {"openai": {"tools": tools}}
+        with pytest.raises(ConfigurationError, match=r"provider_options\.tools lists what"):
+            await generate("openai/m", prompt="x", client=client, provider_options=given)

@@ -240,6 +240,17 @@ def test_a_denied_domain_is_denied_in_every_spelling(rule, url):
     assert denied.judge("web_fetch", {"url": url}).decision == D
 
 
+def test_searches_of_the_web_are_asked_about_unless_a_rule_says_otherwise():
+    call = ("WebSearch", {"query": "rm -rf /"})
+    assert policy().judge(*call).decision == K
+    assert policy().judge(*call).offered == ("WebSearch",)
+    assert policy("plan").judge(*call).decision == K
+    for rule in ("WebSearch", "web_search"):
+        for name in ("web_search", "WebSearch", "google_web_search"):
+            assert policy(allow=[rule]).judge(name, {"query": "x"}).decision == A
+            assert policy("dont_ask", deny=[rule]).judge(name, {"query": "x"}).decision == D
+
+
 def test_further_folders_are_roots():
     """C22: --add-dir; files elsewhere are asked about."""
     assert policy(folders=("/srv/lib",)).judge("read", {"path": "/srv/lib/a"}).decision == A

@@ -19,7 +19,7 @@ from gong.repl.draw.panels import (
 from gong.repl.draw.screen import Screen
 from gong.repl.draw.tool_cards import describe_call, render_result
 from gong.tools.dialogue import Todo
-from tape.model.entries import Text, ToolCall, Usage
+from tape.model.entries import Opaque, Text, ToolCall, Usage
 from tape.text import format_seconds, measure_width
 
 
@@ -725,4 +725,17 @@ def test_tools_of_our_own_are_sentences(shown):
     shown(said(call("Task", task)), started("Task"))
     assert [line.text for line in shown(ran('{"agent_id":"agent-1","n":3}', "Task"))] == [
         *("● Task (explore): count files", "  agent id: agent-1", "  n: 3")
+    ]
+
+
+def test_a_search_of_the_provider_is_shown_with_the_pages_that_are_cited(shown):
+    """M195"""
+    search = Raw(b'{"type":"web_search_call","action":{"query":"the \\u001b[31manswer"}}')
+    note = b'{"type":"url_citation","url":"https://a.example/","title":"Page A"}'
+    cited = Text("It is 42.", wire=Raw(b'{"annotations":[' + note + b"]}"))
+    assert shown(said(Opaque(raw=search), cited)) == [
+        StyledLine(""),
+        StyledLine("● web_search: the ␛[31manswer", "call"),
+        StyledLine("Sources:", "result"),
+        StyledLine("[1] Page A – https://a.example/", "result"),
     ]

@@ -21,6 +21,7 @@ from tape.model.entries import (
     Assistant,
     ChangedFile,
     CoveredRange,
+    Opaque,
     Text,
     Thinking,
     Tokens,
@@ -293,6 +294,10 @@ def test_a_browser_draws_it_and_runs_nothing_of_it(store, tmp_path):
             for number in range(2000):
                 writer.append(say(f"question {number}"))
                 writer.append(Assistant((Text(f"**answer** {number} [x](javascript:alert(1))"),)))
+            search = {"type": "web_search_call", "action": {"query": "<b>this</b>"}}
+            note = {"type": "url_citation", "url": "javascript:alert(1)", "title": "<i>Page</i>"}
+            cited = Text("Found.", wire=Raw(json.dumps({"annotations": [note]}).encode()))
+            writer.append(Assistant((Opaque(raw=Raw(json.dumps(search).encode())), cited)))
             writer.barrier()
         (tmp_path / "page.html").write_bytes(page_of(tape))
     with open_browser(CHROMIUM, tmp_path / "profile") as browser:
@@ -309,4 +314,6 @@ def test_a_browser_draws_it_and_runs_nothing_of_it(store, tmp_path):
             assert "answer 3 x (javascript:alert(1))" in seen["text"]
             assert "question 1500" not in seen["text"]
             assert "question 1999" in seen["end"]
+            assert "web_search: <b>this</b>" in seen["end"]
+            assert "<i>Page</i> (javascript:alert(1))" in seen["end"]
             assert seen["elements"] < 2000  # drawn near the viewport only

@@ -20,7 +20,12 @@ from tape.formats.anthropic import emit
 
 from ...models import find_limits
 from ..http_client import EncodedRequest
-from ..json_values import encode_with_array, list_unsent_fields, parse_options
+from ..json_values import (
+    encode_with_array,
+    list_unsent_fields,
+    parse_options,
+    take_server_tools,
+)
 from ..message_encoding import EncoderCache, HistorySelection, is_system_message
 
 if TYPE_CHECKING:
@@ -100,8 +105,11 @@ class AnthropicRequestEncoder:
         own = parse_options(request)
         cached = own.pop("auto_cache", True)
         betas = [*own.pop("betas", []), *own.pop("beta_headers", [])]
+        server_tools = take_server_tools(own)
         system = self._system.follow(request.messages)
         wire = build_envelope(replace(request, messages=system), self.preset)
+        if server_tools:  # before ours, of which the last one has the mark
+            wire["tools"] = [*server_tools, *wire.get("tools", ())]
         messages = self._cache.encode_messages(request, self._form)
         if cached:
             places = (n for n in reversed(range(len(messages))) if messages[n].startswith(_USER))

@@ -26,18 +26,13 @@ class GeminiContent(Struct, frozen=True):
     parts: list[Raw] | None = None
 
 
-class GeminiGrounding(Struct, frozen=True, rename="camel"):
-    """What an answer was grounded on by the provider."""
-
-    web_search_queries: list[str] | None = None
-
-
 class GeminiCandidate(Struct, frozen=True, rename="camel"):
     """One of the answers."""
 
     content: GeminiContent | None = None
     finish_reason: str | None = None
-    grounding_metadata: GeminiGrounding | None = None
+    grounding_metadata: WireObject | None = None
+    """What the provider found on the web."""
     index: int | None = None
 
 

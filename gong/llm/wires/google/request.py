@@ -13,7 +13,12 @@ from msgspec.structs import replace
 from tape.formats.gemini import emit
 
 from ..http_client import EncodedRequest
-from ..json_values import encode_with_array, list_unsent_fields, parse_options
+from ..json_values import (
+    encode_with_array,
+    list_unsent_fields,
+    parse_options,
+    take_server_tools,
+)
 from ..message_encoding import EncoderCache, HistorySelection, is_system_message
 
 if TYPE_CHECKING:
@@ -70,7 +75,12 @@ class GoogleRequestEncoder:
         contents = self._cache.encode_messages(request, form)
         system = self._system.follow(request.messages)
         wire = build_envelope(replace(request, messages=system), self.preset)
-        for more in (self.preset.body, parse_options(request)):
+        options = parse_options(request)
+        if server_tools := take_server_tools(options):
+            wire["tools"] = [*wire.get("tools", ()), *server_tools]
+            if config := wire.get("toolConfig"):  # beside functions it has to be asked for
+                wire["toolConfig"] = {**config, "includeServerSideToolInvocations": True}
+        for more in (self.preset.body, options):
             settings = {**wire.get(_SETTINGS, {}), **more.get(_SETTINGS, {})}
             wire = {**wire, **more, **({_SETTINGS: settings} if settings else {})}
         warnings = list_unsent_fields(

@@ -62,6 +62,8 @@ _COUNTED = (
     "candidatesTokenCount", "totalTokenCount",
 )  # fmt: skip
 _SIGNATURE = "thoughtSignature"
+_GROUNDING = ("webSearchQueries", "groundingChunks", "groundingSupports")
+"""What is kept of what the provider found: queries, pages, and which words are from which."""
 _CUT_UP = frozenset({"partialArgs", "willContinue"})
 """Fields of a call whose arguments arrive in pieces."""
 _UNSAID = "FINISH_REASON_UNSPECIFIED"
@@ -125,6 +127,7 @@ class GoogleStreamDecoder:
         self._stop: str | None = None
         self._counts: dict[str, int] = {}
         self._searches = 0
+        self._grounding: WireObject = {}
         self._blocks = 0
         self._calls = 0
         self._open: _OpenPart | None = None
@@ -155,6 +158,8 @@ class GoogleStreamDecoder:
     def finish(self) -> Iterator[StreamEvent]:
         """Yield the ends of open blocks, and of the answer."""
         yield from self._close_open()
+        if self._grounding:
+            yield OpaqueBlock(self._take_index(), pack_raw({"groundingMetadata": self._grounding}))
         stop = self._stop or _UNSAID
         if failed := self._find_failure(stop):
             yield StreamFailure(failed, self.usage())
@@ -192,7 +197,7 @@ class GoogleStreamDecoder:
             if candidate is None or candidate.index:
                 continue  # others were not asked for
             if grounding := candidate.grounding_metadata:
-                self._searches = max(self._searches, len(grounding.web_search_queries or ()))
+                self._note_grounding(grounding)
             for part in (candidate.content and candidate.content.parts) or ():
                 yield from self._handle_part(part)
             if candidate.finish_reason and candidate.finish_reason != _UNSAID:
@@ -204,6 +209,16 @@ class GoogleStreamDecoder:
             detail = f": {feedback.block_reason_message}" if feedback.block_reason_message else ""
             why = remove_keys(f"{name} refused the prompt ({reason}){detail}", self._failures.key)
             raise ContentFiltered(why, provider=name)
+
+    def _note_grounding(self, grounding: WireObject) -> None:
+        """Keep what the provider found on the web: it comes whole, or grows from chunk to chunk."""
+        queries = grounding.get("webSearchQueries")
+        if isinstance(queries, list):
+            self._searches = max(self._searches, len(queries))
+        chosen = {name: grounding[name] for name in _GROUNDING if grounding.get(name)}
+        if chosen:
+            self.meter.keep_value(chosen)
+            self._grounding |= chosen
 
     def _handle_part(self, raw: Raw) -> Iterator[StreamEvent]:
         part = decode_fields(raw)

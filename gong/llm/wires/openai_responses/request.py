@@ -15,7 +15,12 @@ from tape.formats.openai_responses import emit
 
 from ....errors import InvalidRequest
 from ..http_client import EncodedRequest
-from ..json_values import encode_with_array, list_unsent_fields, parse_options
+from ..json_values import (
+    encode_with_array,
+    list_unsent_fields,
+    parse_options,
+    take_server_tools,
+)
 from ..message_encoding import EncoderCache
 from ..openai_common import (
     choose_effort,
@@ -49,6 +54,7 @@ class OpenAIResponsesRequestEncoder:
         """Return the call to send; raises MsgspecError for options that are not a JSON object."""
         quirks = self.preset.quirks
         own = {**self.preset.body, **parse_options(request)}
+        server_tools = take_server_tools(own)
         schema = encode_schema(request)
         shape = {"text": {"format": {"type": "json_schema", **schema}}} if schema else {}
         storage = encode_storage(request, quirks)
@@ -66,6 +72,8 @@ class OpenAIResponsesRequestEncoder:
             **shape,
             **own,
         }
+        if server_tools:
+            fields["tools"] = [*server_tools, *fields.get("tools", ())]
         if shape and isinstance(own.get("text"), dict):  # such as its verbosity
             fields["text"] = {**shape["text"], **own["text"]}
         form = emit.OpenAIResponsesOptions(
