@@ -108,7 +108,7 @@ class FilesElsewhere(GongError):
         more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""  # noqa: PLR2004 (enough)
         super().__init__(
             f"nothing was undone: these files were changed in {', '.join(environments)}, not on"
-            f" this machine: {', '.join(paths[:3])}{more}; restore them there, or let the"
+            f" this machine: {', '.join(paths[:3])}{more}; add --env PLACE, or let the"
             " conversation alone go back"
         )
 

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 from tape.places.resolve import resolve_in_tape
 
 from ..checkpoints import rewind
+from ..env.wrappers import EnvironmentWrapper, is_place
 from ..errors import NothingToUndo
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from ..checkpoints.place_disk import PlaceDisk
     from ..checkpoints.rewind import RewindPlan, Scope
     from .recorder import Recorder
     from .session import Session
@@ -32,7 +34,8 @@ def plan_undo(
     """
     recorder = _require_branch(session, "undo")
     plan = rewind.plan_undo(
-        recorder.tape, recorder.branch, prompts, scope, overwrite, recorder.describe_folder
+        *(recorder.tape, recorder.branch, prompts, scope, overwrite, recorder.describe_folder),
+        disk=_find_disk(session),
     )
     return _require_work(plan)
 
@@ -49,7 +52,8 @@ def plan_rewind(
     recorder = _require_branch(session, "rewind")
     target = resolve_in_tape(recorder.tape, ref, recorder.branch).head
     plan = rewind.plan_rewind(
-        recorder.tape, recorder.branch, target, scope, overwrite, recorder.describe_folder
+        *(recorder.tape, recorder.branch, target, scope, overwrite, recorder.describe_folder),
+        disk=_find_disk(session),
     )
     return _require_work(plan)
 
@@ -61,7 +65,10 @@ def plan_redo(session: Session, overwrite: Collection[str] = ()) -> RewindPlan:
     """
     recorder = _require_branch(session, "redo")
     return _require_work(
-        rewind.plan_redo(recorder.tape, recorder.branch, overwrite, recorder.describe_folder)
+        rewind.plan_redo(
+            *(recorder.tape, recorder.branch, overwrite, recorder.describe_folder),
+            disk=_find_disk(session),
+        )
     )
 
 
@@ -74,6 +81,23 @@ def build_file_patches(
     """
     recorder = _require_branch(session, plan.reason)
     return rewind.build_file_patches(recorder.tape, plan, with_bytes=with_bytes)
+
+
+def _find_disk(session: Session) -> PlaceDisk | None:
+    """Return the files of the place where the session's tools act; None on this machine."""
+    env = session.setup.env
+    while isinstance(env, EnvironmentWrapper):
+        env = env.inner
+    if not is_place(env):
+        return None
+    from ..checkpoints.place_disk import PlaceDisk  # only in a place
+    from ..env.places.environment import PlaceEnvironment
+
+    assert isinstance(env, PlaceEnvironment)
+    if env.disk is None:
+        env.disk = PlaceDisk(env.name, env.open_copy)
+    assert isinstance(env.disk, PlaceDisk)
+    return env.disk
 
 
 def _require_branch(session: Session, action: str) -> Recorder:

@@ -26,13 +26,13 @@ from ..env.local import LocalEnvironment, run_to_end
 from ..env.protocol import is_inside_folder
 from ..env.wrappers import EnvironmentWrapper
 from ..tools.tool import find_call_targets
-from .disk_file import DiskFile, read_disk_file
+from .disk_file import DiskFile, FileSignature, read_disk_file
 from .file_changes import FileVersion, list_changes
 from .folder_files import FolderFiles
 from .stored_blobs import StoredBlobs
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from tape.model.entries import ChangedFile
     from tape.model.line import Entry
@@ -236,13 +236,19 @@ class RecordedCall:
 
 async def _read_foreign_file(env: ExecutionEnvironment, path: str) -> DiskFile | None:
     """Return a file of another machine, whose mode is not known; None where there is none."""
+    read_state: Callable[[str], Awaitable[tuple[FileSignature, bytes]]] | None
+    read_state = getattr(env, "read_with_signature", None)
+    signature = None
     try:
-        data = await env.read_file(path)
+        if read_state is None:
+            data = await env.read_file(path)
+        else:
+            signature, data = await read_state(path)
     except FileNotFoundError:
         return None
     except OSError as error:
         return DiskFile(None, f"it cannot be read: {error.strerror or error}")
-    return DiskFile.from_bytes(data)
+    return DiskFile.from_bytes(data, signature)
 
 
 def find_local_environment(env: ExecutionEnvironment) -> LocalEnvironment | None:

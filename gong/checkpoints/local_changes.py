@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from tape.model.line import Entry
     from tape.store.tape import Tape
 
+    from .place_disk import PlaceDisk
+
 FindPlace = Callable[[], Meta | None]
 """Returns what an entry would say of the folder here that a session works in; None without one."""
 
@@ -51,18 +53,19 @@ def find_local_changes(
     entries: Sequence[Entry],
     changes: Sequence[PathChange],
     find_place: FindPlace | None,
+    disk: PlaceDisk | None = None,
 ) -> LocalChanges:
     """Return the changes of some entries of a path, with the paths of their files here.
 
     A file that was changed on another machine, or in a folder that is gone, is in the checkout of
     the same repository that `find_place` returns. Raises FilesElsewhere where changes were made in
-    another environment than a machine.
+    another environment than a machine, and `disk` is not of that one.
     """
-    _refuse_other_environments(changes)
+    _refuse_other_environments(changes, disk)
     folder = find_work_folder(entries)
     replica = tape.replica()
     machine = None if replica is None else replica.machine
-    folders = {change.folder for change in changes}
+    folders = {change.folder for change in changes if change.environment is None}
     gone = {one for one in folders if not _is_on_machine(one, machine)}
     place = find_place() if find_place is not None and gone else None
     here = None
@@ -71,7 +74,7 @@ def find_local_changes(
     located: list[PathChange] = []
     elsewhere: dict[str, str] = {}
     for change in changes:
-        if change.folder not in gone:
+        if change.environment is not None or change.folder not in gone:
             located.append(change)
         elif here is not None and (moved := _move_change(change, here)) is not None:
             located.append(moved)
@@ -100,9 +103,16 @@ def _is_on_machine(folder: WorkFolder, machine: str | None) -> bool:
     return folder.machine in (None, machine) and os.path.isdir(folder.root)
 
 
-def _refuse_other_environments(changes: Sequence[PathChange]) -> None:
-    """Raise FilesElsewhere where changes were made in another environment than a machine."""
-    elsewhere = [change for change in changes if change.environment is not None]
+def _refuse_other_environments(changes: Sequence[PathChange], disk: PlaceDisk | None) -> None:
+    """Raise FilesElsewhere where changes were made in another environment than that of `disk`."""
+    elsewhere = [
+        change
+        for change in changes
+        if change.environment is not None
+        and not (
+            disk is not None and disk.take_name(change.environment) and disk.owns_path(change.path)
+        )
+    ]
     if elsewhere:
         raise FilesElsewhere(
             tuple(dict.fromkeys(change.environment or "" for change in elsewhere)),

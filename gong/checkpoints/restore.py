@@ -29,19 +29,25 @@ if TYPE_CHECKING:
     from tape.files.plan import FileRestore
 
     from .disk_file import DiskFile
+    from .place_disk import PlaceDisk
 
 MAX_BYTES = 256 << 20
 """Largest file that is compared, kept and restored."""
 
 
-def read_present_file(path: str) -> DiskFile | None:
-    """Return a file or link as it is on the disk, with its bytes up to `MAX_BYTES`."""
+def read_present_file(path: str, disk: PlaceDisk | None = None) -> DiskFile | None:
+    """Return a file or link as it is on the disk, with its bytes up to `MAX_BYTES`.
+
+    Here and below, a path that `disk` owns is one of another place, and of its disk.
+    """
+    if disk is not None and disk.owns_path(path):
+        return disk.read(path)
     return read_disk_file(path, lambda size: "it is too large" if size > MAX_BYTES else "")
 
 
-def look_at_file(path: str) -> KnownVersion | None:
+def look_at_file(path: str, disk: PlaceDisk | None = None) -> KnownVersion | None:
     """Return the version of a file that is on the disk; None where none is."""
-    return describe_disk_file(read_present_file(path))
+    return describe_disk_file(read_present_file(path, disk))
 
 
 def describe_disk_file(file: DiskFile | None) -> KnownVersion | None:
@@ -60,12 +66,16 @@ def is_below(path: str, files: Collection[str]) -> bool:
     return False
 
 
-def find_obstacle(path: str, folder: str, going: Collection[str] = ()) -> str:
+def find_obstacle(
+    path: str, folder: str, going: Collection[str] = (), disk: PlaceDisk | None = None
+) -> str:
     """Return why nothing may be written at a path, "" if it may.
 
     `folder` is that of the session: links above it are the user's own. `going` are the files that
     are deleted before.
     """
+    if disk is not None and disk.owns_path(path):
+        return disk.find_obstacle(path)
     parent = os.path.dirname(path)
     above = folder if is_inside_folder(path, folder) else "/"
     inside = os.path.relpath(parent, above)
@@ -100,7 +110,10 @@ class RestoreFailures(NamedTuple):
 
 
 def restore_files(
-    files: Iterable[FileRestore], load: Callable[[str], bytes], folder: str
+    files: Iterable[FileRestore],
+    load: Callable[[str], bytes],
+    folder: str,
+    disk: PlaceDisk | None = None,
 ) -> RestoreFailures:
     """Put files back; return which failed.
 
@@ -110,6 +123,14 @@ def restore_files(
     top = locate_repository(folder) or folder
     failed: dict[str, str] = {}
     todo = sorted(files, key=lambda file: (file.target is not None, file.path))
+    for file in [file for file in todo if disk is not None and disk.owns_path(file.path)]:
+        todo.remove(file)
+        assert disk is not None
+        try:
+            disk.restore(file, load)
+        except OSError as error:
+            failed[file.path] = error.strerror or str(error)
+            may_pass |= error.errno in _PASSING_ERRORS
     gone = [file.path for file in todo if file.target is None]
     for path in reversed(gone):  # the deepest first
         try:
@@ -137,14 +158,21 @@ def restore_files(
 
 
 def build_restore_patch(
-    file: FileRestore, load: Callable[[str], bytes], folder: str, *, with_bytes: bool
+    file: FileRestore,
+    load: Callable[[str], bytes],
+    folder: str,
+    disk: PlaceDisk | None = None,
+    *,
+    with_bytes: bool,
 ) -> bytes:
     """Return the patch that restoring a file would be; raise NotFound where bytes are missing.
 
     Paths are relative to `folder`, absolute outside of it. `load` is as in `restore_files`.
     """
     path = os.path.relpath(file.path, folder) if is_inside_folder(file.path, folder) else file.path
-    disk_file = None if file.now is None else read_present_file(file.path)
+    if disk is not None and disk.owns_path(file.path):
+        path = disk.split_path(file.path)[1].lstrip("/")
+    disk_file = None if file.now is None else read_present_file(file.path, disk)
     if file.now is not None and describe_disk_file(disk_file) != file.now:
         raise NotFound("it was changed meanwhile")
     now = then = None

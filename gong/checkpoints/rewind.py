@@ -34,6 +34,8 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from msgspec.structs import replace
+
 from tape.errors import NotFound, UsageError
 from tape.files.changes import list_file_changes
 from tape.files.plan import FileRestore, RestorePlan, plan_restore
@@ -45,6 +47,7 @@ from tape.model.entries import (
     Context,
     FileState,
     Meta,
+    OtherEnvironment,
     SavedFile,
     Text,
     ToolStart,
@@ -65,13 +68,15 @@ from .restore import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from tape.files.changes import KnownVersion
     from tape.model.line import Entry
     from tape.store.refs import Head
     from tape.store.tape import Tape
     from tape.store.writer import Writer
+
+    from .place_disk import PlaceDisk
 
 _NOTE = "The user put these files back to an earlier state"
 Scope = Literal["both", "talk", "files"]
@@ -97,6 +102,8 @@ class RewindPlan(NamedTuple):
     """Id of the newest entry of the branch when the plan was made."""
     place: Meta | None = None
     """What an entry says of `folder` before files go back there, where the head does not."""
+    disk: PlaceDisk | None = None
+    """The files of the other place that it is about."""
     unrecorded: tuple[str, ...] = ()
     """Other environments in which commands or sub-agents ran; what they changed stays there."""
 
@@ -126,6 +133,7 @@ def plan_undo(
     scope: Scope = "both",
     overwrite: Collection[str] = (),
     find_place: FindPlace | None = None,
+    disk: PlaceDisk | None = None,
 ) -> RewindPlan:
     """Return what going back to before the newest prompts would do.
 
@@ -141,7 +149,7 @@ def plan_undo(
         raise NothingToUndo(f"nothing to undo: {error}") from error
     if hit.tape is not tape:
         raise NothingToUndo("nothing to undo: that prompt is in the tape this one was forked from")
-    return _plan_back(tape, head, hit.head, "undo", scope, overwrite, find_place)
+    return _plan_back(tape, head, hit.head, "undo", scope, overwrite, find_place, disk)
 
 
 def plan_rewind(
@@ -151,6 +159,7 @@ def plan_rewind(
     scope: Scope = "both",
     overwrite: Collection[str] = (),
     find_place: FindPlace | None = None,
+    disk: PlaceDisk | None = None,
 ) -> RewindPlan:
     """Return what going back to an entry of the branch would do; at a prompt it is before it.
 
@@ -164,7 +173,9 @@ def plan_rewind(
             if target.header.type == User.entry_type:
                 hit = tape.find_ancestor(head, steps + 1)
             if hit.tape is tape:
-                return _plan_back(tape, head, hit.head, "rewind", scope, overwrite, find_place)
+                return _plan_back(
+                    tape, head, hit.head, "rewind", scope, overwrite, find_place, disk
+                )
     raise UsageError(
         f"{target.entry[:12]} is not an earlier entry of branch {branch}: "
         "tape switch chooses another branch"
@@ -179,19 +190,21 @@ def _plan_back(
     scope: Scope,
     overwrite: Collection[str],
     find_place: FindPlace | None,
+    disk: PlaceDisk | None,
 ) -> RewindPlan:
     entries = tape.entries(head)
     since = [change for change in list_file_changes(entries) if change.n > target.header.n]
     files, here = RestorePlan(()), LocalChanges((), find_folder(entries))
     unrecorded: tuple[str, ...] = ()
     if scope != "talk":
-        here = find_local_changes(tape, entries, since, find_place)
-        files = _plan_files(here, overwrite)
+        here = find_local_changes(tape, entries, since, find_place, disk)
+        files = _plan_files(here, overwrite, disk)
         unrecorded = _list_unrecorded_places(entries, target.header.n)
     prompts = () if scope == "files" else _list_prompts(entries, target.header.n)
     to = head if scope == "files" else target
     return RewindPlan(
         *(reason, scope, to, target.entry, prompts, files, here.folder, head.entry, here.place),
+        disk=disk,
         unrecorded=unrecorded,
     )
 
@@ -215,18 +228,23 @@ def plan_redo(
     branch: str,
     overwrite: Collection[str] = (),
     find_place: FindPlace | None = None,
+    disk: PlaceDisk | None = None,
 ) -> RewindPlan:
     """Return what reversing the newest undo or rewind of a branch would do.
 
     One that was killed half-way counts; a redo that was is completed. `find_place` is that of
     `plan_undo`. Raises NothingToUndo where there is none, or entries were added since.
     """
-    plan = _plan_redo(tape, branch, overwrite, find_place)
+    plan = _plan_redo(tape, branch, overwrite, find_place, disk)
     return plan._replace(made_at=tape.head(branch).entry)
 
 
 def _plan_redo(
-    tape: Tape, branch: str, overwrite: Collection[str], find_place: FindPlace | None
+    tape: Tape,
+    branch: str,
+    overwrite: Collection[str],
+    find_place: FindPlace | None,
+    disk: PlaceDisk | None,
 ) -> RewindPlan:
     head = tape.head(branch)
     entries = tape.entries(head)
@@ -235,17 +253,17 @@ def _plan_redo(
     newest = entries[-1].data
     if isinstance(newest, Checkpoint) and newest.why == "restore" and newest.moves_talk:
         if newest.reason != "redo":  # the branch was not moved any more
-            return _plan_forward(tape, head, head, newest, overwrite, find_place)
+            return _plan_forward(tape, head, head, newest, overwrite, find_place, disk)
         head = _find_line_end(tape, head)
     else:
-        end, restore = _find_restored_files(entries)
+        end, restore = _find_restored_files(entries, disk)
         if restore is not None:
-            return _plan_forward(tape, head, head, restore, overwrite, find_place, end)
+            return _plan_forward(tape, head, head, restore, overwrite, find_place, disk, end)
         head = tape.find_ancestor(head, len(entries) - end).head
     left = _find_left_line(tape, branch, head)
     last = tape.entry(left).data
     if isinstance(last, Checkpoint) and last.moves_talk and last.target == head.entry:
-        return _plan_forward(tape, head, left, last, overwrite, find_place)
+        return _plan_forward(tape, head, left, last, overwrite, find_place, disk)
     prompts = _list_prompts(tape.entries(left), head.header.n)
     return RewindPlan("redo", "talk", left, left.entry, prompts, RestorePlan(()), "/")
 
@@ -285,7 +303,7 @@ def _find_left_line(tape: Tape, branch: str, at: Head) -> Head:
 
 
 def _find_restored_files(
-    entries: Sequence[Entry], *, completes: bool = True
+    entries: Sequence[Entry], disk: PlaceDisk | None = None, *, completes: bool = True
 ) -> tuple[int, Checkpoint | None]:
     """Return the newest restore of files alone that is not reversed, and where it ends.
 
@@ -301,16 +319,18 @@ def _find_restored_files(
         begin = _find_begin(entries, end, restore)
         if restore.reason != "redo":
             reversals -= 1
-        elif not completes or end < len(entries) or _is_done(entries[begin:end]):
+        elif not completes or end < len(entries) or _is_done(entries[begin:end], disk):
             reversals += 1
         end = begin
     return end, None
 
 
-def _is_done(entries: Sequence[Entry]) -> bool:
+def _is_done(entries: Sequence[Entry], disk: PlaceDisk | None) -> bool:
     """Return whether no file is still as it was before a restore that changed it."""
     for change in list_file_changes(entries):
-        now = look_at_file(change.path)
+        if change.environment is not None and not (disk and disk.take_name(change.environment)):
+            continue
+        now = look_at_file(change.path, disk)
         if is_same_version(now, change.before) and not is_same_version(now, change.after):
             return False
     return True
@@ -323,6 +343,7 @@ def _plan_forward(
     restore: Checkpoint,
     overwrite: Collection[str],
     find_place: FindPlace | None,
+    disk: PlaceDisk | None,
     end: int | None = None,
 ) -> RewindPlan:
     """Return how to reverse a restore on the line of `left`, whose `end` it is by default."""
@@ -330,14 +351,24 @@ def _plan_forward(
     begin = _find_begin(entries, len(entries) if end is None else end, restore)
     base = entries[begin - 1]
     done = [change for change in list_file_changes(entries) if change.n > base.n]
-    here = find_local_changes(tape, entries, done, find_place)
-    files = _plan_files(here, overwrite)
+    here = find_local_changes(tape, entries, done, find_place, disk)
+    files = _plan_files(here, overwrite, disk)
     if not restore.moves_talk:
-        return RewindPlan("redo", "files", head, base.id, (), files, here.folder, place=here.place)
+        return RewindPlan(
+            "redo", "files", head, base.id, (), files, here.folder, place=here.place, disk=disk
+        )
     before = tape.find_ancestor(left, len(entries) - begin).head
     prompts = _list_prompts(entries, head.header.n)
     return RewindPlan(
-        "redo", "both", before, before.entry, prompts, files, here.folder, place=here.place
+        "redo",
+        "both",
+        before,
+        before.entry,
+        prompts,
+        files,
+        here.folder,
+        place=here.place,
+        disk=disk,
     )
 
 
@@ -383,18 +414,20 @@ def _is_restore_note(entry: Entry) -> bool:
             return False
 
 
-def _plan_files(here: LocalChanges, overwrite: Collection[str]) -> RestorePlan:
+def _plan_files(
+    here: LocalChanges, overwrite: Collection[str], disk: PlaceDisk | None
+) -> RestorePlan:
     changes, folder = here.changes, here.folder
     named = {os.path.normpath(os.path.join(folder, path)) for path in overwrite}
-    plan = plan_restore(changes, look_at_file, named)
+    plan = plan_restore(changes, lambda path: look_at_file(path, disk), named)
     going = {
         file.path
         for file in plan.select("restore")
-        if file.target is None and not find_obstacle(file.path, folder)
+        if file.target is None and not find_obstacle(file.path, folder, (), disk)
     }
 
     def look(path: str) -> KnownVersion | None:
-        return None if is_below(path, going) else look_at_file(path)
+        return None if is_below(path, going) else look_at_file(path, disk)
 
     plan = plan_restore(changes, look, named)
     files = []
@@ -403,7 +436,7 @@ def _plan_files(here: LocalChanges, overwrite: Collection[str]) -> RestorePlan:
         if is_below(file.path, going):  # nothing is there, so nothing can be lost
             status = "restore" if status == "conflict" else status
         elif status not in {"same", "lost"}:
-            why = find_obstacle(file.path, folder, going)
+            why = find_obstacle(file.path, folder, going, disk)
         unreadable = file.now is not None and file.now.digest is None
         if unreadable and status == "restore":
             why = why or (file.now.why if file.now else "") or "it cannot be read"
@@ -433,27 +466,30 @@ def apply_plan(tape: Tape, writer: Writer, plan: RewindPlan) -> RewindReport:
     if tape.head(writer.branch).entry != plan.made_at:
         raise UsageError(f"entries were added since this {plan.reason} was planned: plan it again")
     planned = plan.files.select("restore")
-    kept_states = {file: _keep_file(tape, file, plan.folder) for file in planned}
+    kept_states = {file: _keep_file(tape, file, plan.folder, plan.disk) for file in planned}
     todo = tuple(file for file in planned if kept_states[file] is not None)
     late = {file.path: "it was changed meanwhile" for file in planned if file not in todo}
     if todo:
-        states = tuple(state for state in kept_states.values() if state is not None)
         moves_talk = plan.scope == "both"
         if plan.place is not None:
             writer.append(plan.place)
         if not moves_talk:
             writer.append(Context("user", "note", (Text(text=_build_note(plan, todo)),)))
-        writer.append(
-            Checkpoint(
-                states,
-                why="restore",
-                reason=plan.reason,
-                target=plan.state,
-                moves_talk=moves_talk,
+        for where, states in _group_states(kept_states, plan.disk).items():
+            writer.append(
+                Checkpoint(
+                    states,
+                    why="restore",
+                    reason=plan.reason,
+                    target=plan.state,
+                    moves_talk=moves_talk,
+                    environment=where,
+                )
             )
-        )
         writer.barrier()
-    failures = restore_files(todo, lambda digest: tape.load(BlobRef(digest, 0)), plan.folder)
+    failures = restore_files(
+        todo, lambda digest: tape.load(BlobRef(digest, 0)), plan.folder, plan.disk
+    )
     failed = late | failures.why
     # The talk stays where the same command can complete the files: they belong together
     if plan.scope != "files" and not failures.may_pass:
@@ -480,18 +516,21 @@ def build_file_patches(
                     file,
                     lambda digest: tape.load(BlobRef(digest, 0)),
                     plan.folder,
+                    plan.disk,
                     with_bytes=with_bytes,
                 )
     return patches
 
 
-def _keep_file(tape: Tape, file: FileRestore, folder: str) -> FileState | None:
+def _keep_file(
+    tape: Tape, file: FileRestore, folder: str, disk: PlaceDisk | None
+) -> FileState | None:
     """Store a file as it is on the disk, and return it with what it becomes.
 
     None if it is not any more as it was when the plan was made.
     """
-    is_behind_link = file.now is None and find_obstacle(file.path, folder)
-    disk_file, before = None if is_behind_link else read_present_file(file.path), None
+    is_behind_link = file.now is None and find_obstacle(file.path, folder, (), disk)
+    disk_file, before = None if is_behind_link else read_present_file(file.path, disk), None
     if describe_disk_file(disk_file) != file.now:
         return None
     if disk_file is not None and disk_file.data is not None:
@@ -510,6 +549,22 @@ def _keep_file(tape: Tape, file: FileRestore, folder: str) -> FileState | None:
         )
     mode = disk_file.mode if disk_file else None
     return FileState(file.path, before, mode, after, target.mode if target else None)
+
+
+def _group_states(
+    states: Mapping[FileRestore, FileState | None], disk: PlaceDisk | None
+) -> dict[OtherEnvironment | None, tuple[FileState, ...]]:
+    """Return the states of files by the place where they are, None for this machine."""
+    groups: dict[OtherEnvironment | None, tuple[FileState, ...]] = {}
+    for file, state in states.items():
+        if state is None:
+            continue
+        where, own = None, state
+        if disk is not None and disk.owns_path(file.path):
+            where = disk.describe(file.path)
+            own = replace(state, path=disk.split_path(file.path)[1])
+        groups[where] = (*groups.get(where, ()), own)
+    return groups
 
 
 def _build_note(plan: RewindPlan, files: Sequence[FileRestore]) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
+from functools import partial
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +41,7 @@ from ..checkpoints.rewind import (
 from ..checkpoints.rewind_report import describe_plan, describe_report, shorten_path
 from ..errors import NothingToUndo
 from ..project import locate_folder
-from .options import load_settings, print_warning, store_option
+from .options import load_settings, place_option, print_warning, store_option
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from tape.store.tape import Tape
     from tape.store.writer import Writer
 
+    from ..checkpoints.place_disk import PlaceDisk
     from ..checkpoints.rewind import RewindReport, Scope
 
 
@@ -65,6 +67,7 @@ def _add_rewind_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "-p", "--patch", "as_patch", is_flag=True, help="Show what would be done to each file."
         ),
         click.option("--session", default="", metavar="REF", help="Default: this folder's newest."),
+        place_option,
         store_option,
     )
     for option in reversed(options):
@@ -102,8 +105,8 @@ def undo(count: int, scope: Scope | None, **how: Any) -> int:
     """
     named = how["overwrite"]
     return _run_plan(
-        lambda tape, branch, _: plan_undo(
-            tape, branch, count, scope or "both", named, _describe_folder
+        lambda tape, branch, _, disk: plan_undo(
+            tape, branch, count, scope or "both", named, _describe_folder, disk
         ),
         **how,
     )
@@ -115,7 +118,7 @@ def redo(**how: Any) -> int:
     """Reverse the newest undo or rewind, as a whole. --json as `gong undo`."""
     named = how["overwrite"]
     return _run_plan(
-        lambda tape, branch, _: plan_redo(tape, branch, named, _describe_folder), **how
+        lambda tape, branch, _, disk: plan_redo(tape, branch, named, _describe_folder, disk), **how
     )
 
 
@@ -133,14 +136,37 @@ def rewind(ref: str, scope: Scope | None, session: str, **how: Any) -> int:
         raise click.UsageError("REF names the session: omit --session")
     named = how["overwrite"]
 
-    def plan(tape: Tape, branch: str, target: Head) -> RewindPlan:
-        return plan_rewind(tape, branch, target, scope or "both", named, _describe_folder)
+    def plan(tape: Tape, branch: str, target: Head, disk: PlaceDisk | None) -> RewindPlan:
+        return plan_rewind(tape, branch, target, scope or "both", named, _describe_folder, disk)
 
     return _run_plan(plan, session=ref, **how)
 
 
+@contextmanager
+def _open_disk(place: str | None) -> Iterator[PlaceDisk | None]:
+    """Hold the files of a place, None without one; raises ConfigurationError."""
+    if place is None:
+        yield None
+        return
+    from ..checkpoints.place_disk import PlaceDisk  # seldom
+    from ..env.places.opening import choose_place, open_place
+
+    folder = locate_folder()
+    settings = load_settings(folder)
+    choice = choose_place(place, settings.env)
+    if choice.place.is_local:
+        yield None
+        return
+    opening = partial(open_place, choice, folder, os.environ, settings.variable_rules)
+    disk = PlaceDisk(choice.place.name, opening)
+    try:
+        yield disk
+    finally:
+        disk.close()
+
+
 def _run_plan(
-    make_plan: Callable[[Tape, str, Head], RewindPlan],
+    make_plan: Callable[[Tape, str, Head, PlaceDisk | None], RewindPlan],
     *,
     session: str,
     store: str | None,
@@ -149,11 +175,12 @@ def _run_plan(
     dry_run: bool,
     as_json: bool,
     as_patch: bool,
+    env_place: str | None,
 ) -> int:
     """Plan, ask and act, while no other program can write the branch; return the exit code."""
     how = Confirmation(yes, dry_run, as_json)
-    with _open_branch(session, store) as (tape, writer, head):
-        plan = make_plan(tape, writer.branch, head)
+    with _open_disk(env_place) as disk, _open_branch(session, store) as (tape, writer, head):
+        plan = make_plan(tape, writer.branch, head, disk)
         if plan.is_empty:
             raise NothingToUndo(f"nothing to {plan.reason}: neither talk nor files would change")
         patches = build_file_patches(tape, plan, with_bytes=as_json) if as_patch else {}

@@ -29,6 +29,7 @@ from ..model.entries import (
     Assistant,
     Checkpoint,
     Meta,
+    OtherEnvironment,
     SavedFile,
     Start,
     ToolResult,
@@ -40,7 +41,7 @@ from .calls import FileDelete, FileRead, FileWrite, parse_file_calls
 from .work_folder import WorkFolder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from msgspec import Raw
 
@@ -122,9 +123,9 @@ def find_recorded_versions(entries: Iterable[Entry]) -> dict[str, KnownVersion |
         if isinstance(entry.data, ToolStart) and entry.data.environment is not None
     }
     for entry in entries:
+        if _is_elsewhere(entry.data, elsewhere):
+            continue
         match entry.data:
-            case Checkpoint(call_id=call_id) | ToolResult(call_id=call_id) if call_id in elsewhere:
-                pass
             case Meta(cwd=str()):
                 versions.clear()
             case Checkpoint(files=states):
@@ -142,6 +143,17 @@ def find_recorded_versions(entries: Iterable[Entry]) -> dict[str, KnownVersion |
             case _:
                 pass
     return versions
+
+
+def _is_elsewhere(data: object, calls: Collection[str | None]) -> bool:
+    """Return whether an entry tells of files in another environment, where some calls ran."""
+    match data:
+        case Checkpoint(environment=OtherEnvironment()):
+            return True
+        case Checkpoint(call_id=call_id) | ToolResult(call_id=call_id):
+            return call_id in calls
+        case _:
+            return False
 
 
 def is_link_mode(mode: str | None) -> bool:
@@ -221,7 +233,9 @@ class _ChangeReader:
         for state in restore.files:
             if not isinstance(state.after, SavedFile | None):  # it says nothing of it
                 continue
-            path, before = _resolve_path(self.folder.cwd, state.path), _read_before(state)
+            where = restore.environment
+            cwd = self.folder.cwd if where is None else f"{where.name}:{where.folder}"
+            path, before = _resolve_path(cwd, state.path), _read_before(state)
             after = None if state.after is None else _read_saved(state.after, state.after_mode)
             op: ChangeOp = "modified"
             if before is None or after is None:
@@ -229,7 +243,9 @@ class _ChangeReader:
             elif before.digest == after.digest:
                 op = "mode"
             change = self._build_change(entry, path, op, before, after)
-            yield change._replace(is_restore=True)
+            yield change._replace(
+                is_restore=True, environment=None if where is None else where.name
+            )
 
     def _read_result(
         self, entry: Entry, result: ToolResult, call: _OpenCall | None

@@ -625,6 +625,8 @@ class Checkpoint(Payload, frozen=True, gc=False):
     """Of a restore: the branch moves to that entry right after it."""
     not_covered: tuple[str, ...] = ()
     """What the call may change without a record of it, one sentence each."""
+    environment: OtherEnvironment | None = None
+    """Of a restore: where these files are; None for the machine of the session."""
 
 
 class AgentStart(Payload, frozen=True, gc=False):

@@ -17,7 +17,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ...errors import ConfigurationError, FolderGone, PlaceLost
 from ..local import QUIET_VARIABLES
@@ -43,6 +43,13 @@ _STOP_SECONDS = 15.0
 _OLDEST_CLOCK = 1_500_000_000
 
 
+class Closable(Protocol):
+    """Something that is closed."""
+
+    def close(self) -> None:
+        """Close it."""
+
+
 class PlaceEnvironment:
     """The files and the shell of a place, seen from one folder over there.
 
@@ -64,6 +71,8 @@ class PlaceEnvironment:
         """What the place is called on the tape."""
         self.folder_here = folder_here
         """The folder of this machine that the session belongs to; None without one."""
+        self.disk: Closable | None = None
+        """What reads and restores its files for plans to go back; closed with it."""
         self.remarks: list[str] = []
         """What is different in this place, to tell people."""
         self._folder = folder
@@ -116,6 +125,12 @@ class PlaceEnvironment:
             raise
         self._is_open = True
 
+    async def open_copy(self) -> PlaceEnvironment:
+        """Return this environment behind a channel of its own, for another event loop."""
+        copy = PlaceEnvironment(self.link.copy(), self._folder, name=self.name)
+        await copy.initialize()
+        return copy
+
     async def _begin(self) -> None:
         greeting = (await self.link.connect()).greeting
         self._greeting = greeting
@@ -145,6 +160,8 @@ class PlaceEnvironment:
         """Let go of the link; the last environment of a place closes it."""
         if self._is_open:
             self._is_open = False
+            if self.disk is not None:
+                await asyncio.to_thread(self.disk.close)
             await self._leave()
 
     async def _leave(self) -> None:
@@ -235,6 +252,19 @@ class PlaceEnvironment:
         if state.size > MAX_FILE_BYTES:
             raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), place)
         return answers.output
+
+    async def read_with_signature(
+        self, path: str
+    ) -> tuple[tuple[int, int, int, int, int, int], bytes]:
+        """Return a regular file with what tells whether it has changed; see `DiskFile`."""
+        answers = await self._ask("fetch", "", str(MAX_FILE_BYTES), path, path=path)
+        (state,) = (parse_state(answer.rest) for answer in answers.select("s"))
+        if state.size > MAX_FILE_BYTES:
+            raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), path)
+        return (
+            (state.size, state.changed_ns, state.status_ns, state.inode, state.mode, state.names),
+            answers.output,
+        )
 
     async def read_many(self, paths: Sequence[str]) -> dict[str, bytes | OSError]:
         """Return the bytes of regular files, and the errors of what cannot be read."""

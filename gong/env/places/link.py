@@ -118,6 +118,10 @@ class Link:
             self._connection = await PlaceChannel.open(self.name, self._build_argv, self._variables)
             return self._connection
 
+    def copy(self) -> Link:
+        """Return another link to the same place."""
+        return Link(self.name, self._build_argv, self._variables)
+
     @property
     def greeting(self) -> Greeting | None:
         """What the place said of itself when it was opened last."""

@@ -94,3 +94,28 @@ def test_a_place_that_is_none_ends_before_a_session_is_made(gong, home, far, her
     assert words in done.stderr
     assert done.stderr.count("\n") == 1
     assert not [*home.glob(".tape/tapes/*")]
+
+
+def test_undo_and_redo_change_the_place_where_the_work_was(gong, far, here):
+    """What was changed in the place goes back there, on this machine nothing does."""
+    (here / "calc.py").write_text("a + b\n")  # what the place ends with
+    (here / "sub").mkdir()
+    (here / "sub/new.txt").write_text("new\n")
+    (far / "calc.py").chmod(0o640)
+    play(gong, here, CALLS, "--env", "box", "--yolo")
+    refused = gong("undo", "--yes", code=1, cwd=here)
+    assert "not on this machine" in refused.stderr
+    assert (far / "calc.py").read_text() == "a + b\n"
+    gong("undo", "--yes", "--env", "box", cwd=here)
+    assert (far / "calc.py").read_text() == "a - b\n"
+    assert (far / "calc.py").stat().st_mode & 0o777 == 0o640
+    assert not (far / "sub").exists()
+    gong("redo", "--yes", "--env", "box", cwd=here)
+    assert (far / "calc.py").read_text() == "a + b\n"
+    assert (far / "sub/new.txt").read_text() == "new\n"
+    assert (here / "calc.py").read_text() == "a + b\n"
+    assert (here / "sub/new.txt").read_text() == "new\n"
+    (far / "calc.py").write_text("by hand\n")
+    gong("undo", "--yes", "--files", "--env", "box", cwd=here)
+    assert (far / "calc.py").read_text() == "by hand\n"
+    assert not (far / "sub/new.txt").exists()
