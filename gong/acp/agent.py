@@ -28,6 +28,8 @@ from tape.model.entries import Assistant, ToolResult
 
 from ..agent import events
 from ..agent.documents import AttachedDocument
+from ..env.protocol import LOCAL
+from ..env.wrappers import find_folder_here
 from ..errors import ConfigurationError, GongError
 from ..hosting.hub import MAX_LISTED, HostedSession, HostOffer, RunFailed, SessionHub
 from ..policy.modes import MODE_NOTES, PermissionMode
@@ -36,7 +38,7 @@ from .editor_files import EditorFiles
 from .updates import SessionUpdates, build_commands, build_history, build_plan
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from acp.interfaces import Client
 
@@ -231,7 +233,10 @@ class AcpAgent:
         return schema.AuthenticateResponse()
 
     def _offer(
-        self, mcp_servers: Sequence[Any] | None, folders: Sequence[str] | None
+        self,
+        mcp_servers: Sequence[Any] | None,
+        folders: Sequence[str] | None,
+        meta: Mapping[str, Any],
     ) -> tuple[HostOffer, EditorFiles]:
         """Return what the editor has for a session that is about to be opened."""
         if any(not folder.startswith("/") for folder in folders or ()):
@@ -242,7 +247,11 @@ class AcpAgent:
             writes=bool(self._files.write_text_file),
         )
         servers = build_servers(mcp_servers or ())
-        return HostOffer(servers, files.build_environment, tuple(folders or ())), files
+        own = meta.get("gong")
+        place = own.get("env", LOCAL) if isinstance(own, dict) else LOCAL
+        if not isinstance(place, str):
+            raise RequestError.invalid_params({"_meta.gong.env": "the name of a place"})
+        return HostOffer(servers, files.build_environment, tuple(folders or ()), place), files
 
     def _begin(self, hosted: HostedSession, files: EditorFiles) -> dict[str, Any]:
         """Return how a session is set, and tell the editor what can be typed in it."""
@@ -267,10 +276,10 @@ class AcpAgent:
         cwd: str,
         mcp_servers: Sequence[Any] | None = None,
         additional_directories: Sequence[str] | None = None,
-        **_: Any,
+        **meta: Any,
     ) -> schema.NewSessionResponse:
         """Start a session in a folder."""
-        offer, files = self._offer(mcp_servers, additional_directories)
+        offer, files = self._offer(mcp_servers, additional_directories, meta)
         with _translate_errors():
             hosted = await self.hub.open_new(cwd, offer=offer)
         return schema.NewSessionResponse(session_id=hosted.id, **self._begin(hosted, files))
@@ -281,10 +290,10 @@ class AcpAgent:
         session_id: str,
         mcp_servers: Sequence[Any] | None = None,
         additional_directories: Sequence[str] | None = None,
-        **_: Any,
+        **meta: Any,
     ) -> schema.LoadSessionResponse:
         """Continue a session, and show it again before this answers."""
-        offer, files = self._offer(mcp_servers, additional_directories)
+        offer, files = self._offer(mcp_servers, additional_directories, meta)
         with _translate_errors():
             hosted = await self.hub.load(session_id, cwd, offer=offer)
         recorder, todos = hosted.session.recorder, hosted.session.todos
@@ -304,10 +313,10 @@ class AcpAgent:
         cwd: str,
         mcp_servers: Sequence[Any] | None = None,
         additional_directories: Sequence[str] | None = None,
-        **_: Any,
+        **meta: Any,
     ) -> schema.ResumeSessionResponse:
         """Continue a session without showing it."""
-        offer, files = self._offer(mcp_servers, additional_directories)
+        offer, files = self._offer(mcp_servers, additional_directories, meta)
         with _translate_errors():
             hosted = await self.hub.load(session_id, cwd, offer=offer)
         return schema.ResumeSessionResponse(**self._begin(hosted, files))
@@ -321,7 +330,7 @@ class AcpAgent:
         **meta: Any,
     ) -> schema.ForkSessionResponse:
         """Start a session that begins where another one is, or at `_meta.tape.at`, an entry."""
-        offer, files = self._offer(mcp_servers, additional_directories)
+        offer, files = self._offer(mcp_servers, additional_directories, meta)
         place = meta.get("tape")
         at = place.get("at") if isinstance(place, dict) else None
         with _translate_errors():
@@ -440,7 +449,7 @@ class AcpAgent:
     def _build_options(self, hosted: HostedSession) -> list[Any]:
         session = hosted.session
         current = session.setup.model.name
-        offered = self._models(session.setup.env.working_directory)
+        offered = self._models(find_folder_here(session.setup.env))
         names = list(dict.fromkeys((current, *offered)))
         effort = session.setup.config.effort or "none"
         return [

@@ -67,6 +67,8 @@ class SessionStart(SessionEvent, frozen=True, tag="session_start"):
 
     model: str
     cwd: str
+    env: str = "local"
+    """The place where tools act: this machine, or the name of another one."""
 
 
 class SessionEnd(SessionEvent, frozen=True, tag="session_end"):

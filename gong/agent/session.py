@@ -29,6 +29,7 @@ from tape.text import clean_words
 
 from ..config import check_value
 from ..context.sent_history import HistoryFold
+from ..env.wrappers import find_place_name
 from ..errors import (
     AuthenticationError,
     ConfigurationError,
@@ -392,7 +393,8 @@ class Session(SessionControls):
             self._is_announced = True
             self._queues.attach(self.recorder)
             cwd = self.setup.env.working_directory
-            self._queues.emit(events.SessionStart(self.setup.model.name, cwd))
+            place = find_place_name(self.setup.env)
+            self._queues.emit(events.SessionStart(self.setup.model.name, cwd, place))
 
     def steer(self, text: str, *, interrupt: bool = False) -> QueuedMessage:
         """Queue words for the model after the current step; if idle, for the next prompt.

@@ -110,7 +110,7 @@ def _refuse_other_environments(changes: Sequence[PathChange], disk: PlaceDisk | 
         for change in changes
         if change.environment is not None
         and not (
-            disk is not None and disk.take_name(change.environment) and disk.owns_path(change.path)
+            disk is not None and disk.take_name(change.environment) and disk.has_path(change.path)
         )
     ]
     if elsewhere:

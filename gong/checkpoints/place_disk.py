@@ -50,13 +50,14 @@ class PlaceDisk:
         self._prefixes.add(f"{name}:")
         return True
 
-    def owns_path(self, path: str) -> bool:
+    def has_path(self, path: str) -> bool:
         """Return whether a path is one of this place."""
         return any(path.startswith(f"{prefix}/") for prefix in self._prefixes)
 
     def split_path(self, path: str) -> tuple[str, str]:
         """Return the name of the place, as the tape has it, and the path there."""
-        prefix = max((one for one in self._prefixes if path.startswith(f"{one}/")), key=len)
+        own = (prefix for prefix in self._prefixes if path.startswith(f"{prefix}/"))
+        prefix = max(own, key=len)
         return prefix[:-1], path[len(prefix) :]
 
     def describe(self, path: str) -> OtherEnvironment:
@@ -90,7 +91,7 @@ class PlaceDisk:
             self._loop = asyncio.new_event_loop()
             threading.Thread(target=self._loop.run_forever, daemon=True).start()
         if self._env is None:
-            opening = _await(self._open_env())
+            opening = _wait_for(self._open_env())
             self._env = asyncio.run_coroutine_threadsafe(opening, self._loop).result()
         return self._env
 
@@ -103,7 +104,7 @@ class PlaceDisk:
             raise OSError(str(error)) from error
 
 
-async def _await(work: Awaitable[T]) -> T:
+async def _wait_for(work: Awaitable[T]) -> T:
     return await work
 
 

@@ -40,7 +40,7 @@ def read_present_file(path: str, disk: PlaceDisk | None = None) -> DiskFile | No
 
     Here and below, a path that `disk` owns is one of another place, and of its disk.
     """
-    if disk is not None and disk.owns_path(path):
+    if disk is not None and disk.has_path(path):
         return disk.read(path)
     return read_disk_file(path, lambda size: "it is too large" if size > MAX_BYTES else "")
 
@@ -74,7 +74,7 @@ def find_obstacle(
     `folder` is that of the session: links above it are the user's own. `going` are the files that
     are deleted before.
     """
-    if disk is not None and disk.owns_path(path):
+    if disk is not None and disk.has_path(path):
         return disk.find_obstacle(path)
     parent = os.path.dirname(path)
     above = folder if is_inside_folder(path, folder) else "/"
@@ -123,7 +123,7 @@ def restore_files(
     top = locate_repository(folder) or folder
     failed: dict[str, str] = {}
     todo = sorted(files, key=lambda file: (file.target is not None, file.path))
-    for file in [file for file in todo if disk is not None and disk.owns_path(file.path)]:
+    for file in [file for file in todo if disk is not None and disk.has_path(file.path)]:
         todo.remove(file)
         assert disk is not None
         try:
@@ -170,7 +170,7 @@ def build_restore_patch(
     Paths are relative to `folder`, absolute outside of it. `load` is as in `restore_files`.
     """
     path = os.path.relpath(file.path, folder) if is_inside_folder(file.path, folder) else file.path
-    if disk is not None and disk.owns_path(file.path):
+    if disk is not None and disk.has_path(file.path):
         path = disk.split_path(file.path)[1].lstrip("/")
     disk_file = None if file.now is None else read_present_file(file.path, disk)
     if file.now is not None and describe_disk_file(disk_file) != file.now:

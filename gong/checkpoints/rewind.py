@@ -560,7 +560,7 @@ def _group_states(
         if state is None:
             continue
         where, own = None, state
-        if disk is not None and disk.owns_path(file.path):
+        if disk is not None and disk.has_path(file.path):
             where = disk.describe(file.path)
             own = replace(state, path=disk.split_path(file.path)[1])
         groups[where] = (*groups.get(where, ()), own)

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from ..sdk.objects import JsonSchema
     from .printing import OutputFormat
 
-    OpenFront = Callable[[str | None, bool], AbstractContextManager[FrontEnd]]
+    OpenFront = Callable[[str | None, bool, str | None], AbstractContextManager[FrontEnd]]
     """Opens the store for a session with a model, None if none is named for it; whether the
     settings are read again."""
 
@@ -253,7 +253,9 @@ def _run_chat(choices: ChatOptions, output: _AnswerOutput) -> int:
     read_settings = partial(choices.read_settings, folder, names, store)
     read_first = cache(read_settings)
 
-    def open_front(chosen: str | None, again: bool = False) -> AbstractContextManager[FrontEnd]:
+    def open_front(
+        chosen: str | None, again: bool, env_place: str | None
+    ) -> AbstractContextManager[FrontEnd]:
         from .session import open_front_end  # in a terminal the prompt stands first
 
         return open_front_end(
@@ -263,7 +265,7 @@ def _run_chat(choices: ChatOptions, output: _AnswerOutput) -> int:
             choices.effort,
             folder=folder,
             is_kept=not choices.no_session,
-            place=choices.env_place,
+            place=env_place,
             names_mode=choices.permission is not None or choices.yolo,
         )
 
@@ -284,16 +286,18 @@ async def _open_chat(
     *,
     verbose: bool,
     is_first: bool = True,
+    place: str | None = None,
 ) -> AsyncIterator[OpenSession]:
     """Hold the session to continue, or a new one, ready for a prompt.
 
-    `model` is provider/model; None leaves the choice to the session and the settings.
+    `model` is provider/model; None leaves the choice to the session and the settings. `place` is
+    where its tools act.
     """
     from ..agent.compaction import CompactionRequest
     from ..assembly import opening  # in a terminal the prompt stands first
     from . import session
 
-    with open_front(model, not is_first) as front:
+    with open_front(model, not is_first, place) as front:
         recorder, left = None, None
         hooks = opening.load_session_hooks(front)
         if past is not None:
@@ -357,7 +361,7 @@ async def _run_terminal(
 
     model, lines, draft, typed = options.model, options.list_first_lines(), "", TypedAhead()
     before: Continuation | None = None
-    is_choice = False
+    is_choice, place, last_place = False, options.env_place, options.env_place
     with use_bare_streams(), open_keyboard():
         while True:
             async with AsyncExitStack() as stack:
@@ -369,6 +373,7 @@ async def _run_terminal(
                                 *(open_front, past, model),
                                 verbose=options.verbose,
                                 is_first=not is_choice,
+                                place=place,
                             )
                         )
                 except (GongError, TapeError, OSError) as error:
@@ -378,7 +383,7 @@ async def _run_terminal(
                     if not is_choice:
                         raise
                     print_warning(str(error))
-                    past, model, is_choice = before, None, False
+                    past, model, is_choice, place = before, None, False, last_place
                     lines, draft = typed.lines[len(lines) :], typed.draft
                     continue
                 if typed.has_left:
@@ -389,7 +394,7 @@ async def _run_terminal(
                 end = await run_conversation(
                     host, typed, shown_turns=options.history, full_screen=options.full_screen
                 )
-                before = _name_session(host) or past
+                before, last_place = _name_session(host) or past, place
             if end.opens is None:
                 from ..context.remote_state import finish_pushes  # the session is over
 
@@ -399,6 +404,7 @@ async def _run_terminal(
             chosen, is_choice = end.opens, True
             lines = [chosen.line] if chosen.line else []
             model, draft = chosen.model, chosen.draft
+            place = chosen.place or place
             past = None if chosen.ref is None else Continuation(chosen.ref, chosen.forks)
 
 
@@ -422,7 +428,7 @@ async def _may_follow_project(open_front: OpenFront, model: str | None, error: E
     question = f"Did the project of {error.moved.was} move here?"
     if await ask_choice(question, ChoiceList(answers), "no") != "yes":
         return False
-    with open_front(model, True) as front:
+    with open_front(model, True, None) as front:
         left = move_project(*front.library, error.moved, front.find_repository())
         move_project_rules(locate_config_file(front.environ), error.moved.was, error.moved.here)
     for identity in left:
@@ -486,7 +492,10 @@ async def _run_prompt(
     """Answer one prompt and print the answer; return the exit code."""
     from .printing import answer_prompt  # only with -p
 
-    async with _open_chat(open_front, past, options.model, verbose=options.verbose) as host:
+    opening = _open_chat(
+        open_front, past, options.model, verbose=options.verbose, place=options.env_place
+    )
+    async with opening as host:
         if prompt.startswith("/"):
             _require_skill(host, prompt)
         if options.verbose:

@@ -37,6 +37,7 @@ COMMANDS = {
     "plugin": ("plugin", "Install, list, remove and write plugins."),
     "hooks": ("hooks", "List hooks, or run them on a sample."),
     "agents": ("agents", "List the types of sub-agents for this folder."),
+    "env": ("env", "Places where tools can act: list, check."),
     "trust": ("trust", "Show what this project brings that could run, and trust it."),
     "mcp": ("mcp", "Add, list and test MCP servers, whose tools sessions offer."),
     "permissions": ("permissions", "Check calls against the rules; list, add and remove rules."),

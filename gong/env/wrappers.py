@@ -8,7 +8,7 @@ from __future__ import annotations
 import tempfile
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from .protocol import is_inside_folder
+from .protocol import LOCAL, is_inside_folder
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -30,6 +30,19 @@ if TYPE_CHECKING:
 def is_place(env: ExecutionEnvironment) -> bool:
     """Return whether tools act in another place than this machine."""
     return getattr(env, "folder_here", None) is not None
+
+
+def find_place_name(env: ExecutionEnvironment) -> str:
+    """Return the name of the place where tools act; `local` for this machine."""
+    return str(getattr(env, "name", LOCAL)) if is_place(env) else LOCAL
+
+
+def describe_folder(env: ExecutionEnvironment) -> str:
+    """Return where tools act, for people: a folder, behind its place where that is another one."""
+    name: str = getattr(env, "name", "")
+    if not is_place(env) or name.endswith(env.working_directory):
+        return name if is_place(env) else env.working_directory
+    return f"{name}:{env.working_directory}"
 
 
 def find_temporary_folder(env: ExecutionEnvironment) -> str:

@@ -27,6 +27,7 @@ from ..agent.recorder import Recorder
 from ..agent.short_answer import describe_short_answer
 from ..assembly import opening
 from ..env.local import LocalEnvironment
+from ..env.protocol import LOCAL
 from ..errors import ConfigurationError, GongError
 from ..project import check_folder
 
@@ -101,6 +102,8 @@ class HostOffer(NamedTuple):
     """Makes the environment that tools act in."""
     folders: tuple[str, ...] = ()
     """Absolute paths of folders that the session works in, too."""
+    place: str = LOCAL
+    """Where its tools act: a place, or the name of one in the settings."""
 
 
 _NO_OFFER = HostOffer()
@@ -194,6 +197,7 @@ class SessionHub:
             names_mode=permission is not None,
             servers=offer.servers,
             make_environment=offer.make_environment,
+            place=offer.place,
         )
 
     async def open_new(

@@ -18,8 +18,10 @@ from msgspec import Meta, Raw, Struct
 from tape.formats.wire import encode_json
 
 from ..agent.events import Event
+from ..env.protocol import LOCAL
+from ..env.wrappers import find_place_name
 from ..errors import ConfigurationError
-from ..hosting.hub import MAX_LISTED
+from ..hosting.hub import MAX_LISTED, HostOffer
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -49,6 +51,8 @@ class NewSession(Params, frozen=True):
     model: str | None = None
     permission: str | None = None
     tools: tuple[str, ...] | None = None
+    env: str = LOCAL
+    """Where its tools act: a place, or the name of one in the settings."""
 
 
 class LoadSession(Params, frozen=True):
@@ -58,6 +62,8 @@ class LoadSession(Params, frozen=True):
     cwd: str | None = None
     """Where it is to work; None is where it did."""
     model: str | None = None
+    env: str = LOCAL
+    """Where its tools act: a place, or the name of one in the settings."""
 
 
 class ListSessions(Params, frozen=True):
@@ -141,6 +147,7 @@ def _describe_session(hub: SessionHub, session: str) -> dict[str, Any]:
         "session": session,
         "branch": recorder.branch if recorder else "",
         "cwd": chosen.setup.env.working_directory,
+        "env": find_place_name(chosen.setup.env),
         "model": chosen.setup.model.name,
         "permission": chosen.permission,
         "tools": [spec.name for spec in chosen.setup.tools.specs()],
@@ -149,13 +156,18 @@ def _describe_session(hub: SessionHub, session: str) -> dict[str, Any]:
 
 async def _open_session(hub: SessionHub, params: NewSession) -> dict[str, Any]:
     hosted = await hub.open_new(
-        params.cwd, model=params.model, permission=params.permission, tools=params.tools
+        params.cwd,
+        model=params.model,
+        permission=params.permission,
+        tools=params.tools,
+        offer=HostOffer(place=params.env),
     )
     return _describe_session(hub, hosted.id)
 
 
 async def _load_session(hub: SessionHub, params: LoadSession) -> dict[str, Any]:
-    hosted = await hub.load(params.session, params.cwd, model=params.model)
+    offer = HostOffer(place=params.env)
+    hosted = await hub.load(params.session, params.cwd, model=params.model, offer=offer)
     messages = [
         {"role": message.role, "content": Raw(encode_json(message.content))}
         for message in hosted.session.list_messages()

@@ -28,7 +28,7 @@ from ..agent.recorder import Recorder
 from ..agent.session import Session
 from ..env.local import LocalEnvironment
 from ..env.protocol import is_inside_folder
-from ..env.wrappers import ReadOnlyEnvironment, SharedEnvironment
+from ..env.wrappers import ReadOnlyEnvironment, SharedEnvironment, is_place
 from ..errors import AuthenticationError, ConfigurationError, UnknownModel
 from ..hooks.claude import list_tool_names
 from ..llm.client import Client
@@ -89,6 +89,8 @@ def choose_folder(parent: Session, order: AgentOrder) -> str:
     folder = env.resolve(order.folder)
     if not is_inside_folder(folder, env.working_directory):
         raise ConfigurationError(f"{order.folder} is outside of {env.working_directory}")
+    if is_place(env):
+        return folder  # that it is there is seen when it is opened
     place = Path(folder)
     if not place.is_dir():
         wrong = "is a file, not a folder" if place.exists() else "does not exist"
@@ -243,6 +245,16 @@ def _move_sandbox(sandbox: Sandbox | None, plan: ChildPlan) -> Sandbox | None:
     return open_sandbox(replace(sandbox.request, folder=plan.folder, folders=()))
 
 
+async def _enter_folder(env: ExecutionEnvironment, folder: str) -> ExecutionEnvironment:
+    """Return the environment of a folder in the place of another; a sub-agent never leaves it."""
+    if folder == env.working_directory:
+        return SharedEnvironment(env)
+    move: Callable[[str], ExecutionEnvironment] = getattr(env, "move")  # noqa: B009 (a wrapper's)
+    moved = move(folder)
+    await moved.initialize()
+    return moved
+
+
 async def open_child(
     front: FrontEnd,
     parent: Session,
@@ -253,7 +265,11 @@ async def open_child(
     """Return the session of a sub-agent on its history."""
     setup, kind, order = parent.setup, plan.kind, plan.order
     env: ExecutionEnvironment
-    if plan.worktree is not None or plan.folder != setup.env.working_directory:
+    if is_place(setup.env):
+        if plan.worktree is not None:
+            raise ConfigurationError("worktrees are made on this machine alone, not in a place")
+        env = await _enter_folder(setup.env, plan.folder)
+    elif plan.worktree is not None or plan.folder != setup.env.working_directory:
         env = LocalEnvironment(
             plan.folder,
             front.environ,

@@ -26,6 +26,7 @@ from tape.text import format_count, shorten_to_width, to_single_line
 
 from ..agent import events
 from ..agent.setup import EndedAgent
+from ..env.wrappers import is_place
 from ..errors import ConfigurationError, GongError
 from ..tools.agent_runs import AgentReport
 from ..tools.agents import RESULT_LIMIT
@@ -321,6 +322,8 @@ class SubagentManager:
         own, name = self._get_recorder(), self._choose_id()
         worktree = None
         if kind.worktree if order.worktree is None else order.worktree:
+            if is_place(setup.env):
+                raise ConfigurationError("worktrees are made on this machine alone: leave it out")
             short = own.tape.id[:8]
             worktree = await add_worktree(folder, self._front.environ, f"{short}-{name}")
             folder = worktree.folder

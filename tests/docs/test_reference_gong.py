@@ -31,6 +31,8 @@ UNRUN = {
     "gong plugin add ./my-plugin": "it asks; tests/gong/cli/test_plugin.py installs one",
     "gong plugin remove my-plugin": "the same",
     "gong mcp test files": "installs that server; docs/mcp.md tries one",
+    "gong env check docker:app": "it needs that container; tests/gong/cli/test_places.py has one",
+    "gong env check gpu --json": "the same",
     "gong serve --port 0": "serves until it is ended; tests/gong/rpc/test_serve.py asks it",
     "gong auth login": "it asks which provider; tests/gong/cli/test_auth.py answers",
     "gong undo": "it asks; tests/gong/checkpoints/test_rewind.py undoes and redoes",

@@ -125,6 +125,16 @@ class PlaceEnvironment:
             raise
         self._is_open = True
 
+    def move(self, folder: str) -> PlaceEnvironment:
+        """Return an environment of another folder of the place, to be initialized."""
+        return PlaceEnvironment(
+            self.link,
+            folder,
+            name=self.name,
+            folder_here=self.folder_here,
+            variables=self._variables,
+        )
+
     async def open_copy(self) -> PlaceEnvironment:
         """Return this environment behind a channel of its own, for another event loop."""
         copy = PlaceEnvironment(self.link.copy(), self._folder, name=self.name)

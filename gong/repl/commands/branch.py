@@ -26,6 +26,7 @@ from tape.places.resolve import resolve_in_tape, resolve_reference
 from tape.text import SHORT
 
 from ...agent.merge import stream_merge
+from ...env.wrappers import find_folder_here
 from ..draw.picker import Picker
 from ..draw.picker_rows import PickerRow
 from .command import CommandReply, SessionChoice, SlashCommand, require_recorder, undo_anchor
@@ -166,7 +167,7 @@ def _build_summary_picker(left: str, command: str) -> Picker:
 
 def _find_entry(host: OpenSession, ref: str) -> Hit:
     """Return the entry that a REF names, with its tape, which the caller closes."""
-    folder = host.session.setup.env.working_directory
+    folder = find_folder_here(host.session.setup.env)
     return resolve_reference(*host.library, ref, folder)
 
 

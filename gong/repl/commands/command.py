@@ -31,6 +31,8 @@ class SessionChoice(NamedTuple):
     """Text that stands in its prompt."""
     line: str = ""
     """A command that it begins with."""
+    place: str | None = None
+    """Where its tools act; None is where they did."""
 
 
 class CommandReply(NamedTuple):

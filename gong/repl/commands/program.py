@@ -15,6 +15,7 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from ...env.wrappers import find_folder_here
 from ...errors import ConfigurationError
 from .command import CommandReply, SlashCommand, require_recorder
 
@@ -89,7 +90,7 @@ async def run_program(command: ProgramCommand, host: OpenSession, argument: str)
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
-        cwd=host.session.setup.env.working_directory,
+        cwd=find_folder_here(host.session.setup.env),
         env={
             **build_program_variables(host),
             "COLUMNS": str(shutil.get_terminal_size().columns),

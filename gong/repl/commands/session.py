@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from tape.places.resolve import resolve_reference
 
+from ...env.wrappers import describe_folder, find_folder_here
 from ...errors import ConfigurationError
 from ...policy.permissions import PermissionPolicy
 from .command import CommandReply, SessionChoice, SlashCommand, format_model_name, require_recorder
@@ -27,7 +28,7 @@ def _start_session(host: OpenSession, _argument: str) -> CommandReply:
 def _resume_session(host: OpenSession, ref: str) -> CommandReply:
     if not ref:
         return CommandReply(picks=build_session_picker(host))
-    resolve_reference(*host.library, ref, host.session.setup.env.working_directory).tape.close()
+    resolve_reference(*host.library, ref, find_folder_here(host.session.setup.env)).tape.close()
     return CommandReply(opens=SessionChoice(ref))
 
 
@@ -71,7 +72,7 @@ def _show_places(host: OpenSession, _argument: str) -> CommandReply:
         f"branch    {recorder.branch if recorder else '–'}",
         f"model     {model.name} over {model.api} at {model.endpoint or '–'}",
         f"profile   {model.profile}",
-        f"folder    {session.setup.env.working_directory}",
+        f"folder    {describe_folder(session.setup.env)}",
         f"process   {os.getpid()}",
     ]
     return CommandReply("\n".join(rows))

@@ -15,6 +15,7 @@ from tape.places.checkout import find_checkout
 from tape.remote.opening import open_store
 from tape.text import SHORT, format_count, shorten_to_width, to_single_line
 
+from ...env.wrappers import find_folder_here
 from ..draw.lines import StyledLine
 from ..draw.picker import Picker
 from .session_lists import list_sessions
@@ -38,7 +39,7 @@ _TITLE_COLUMNS = 40
 def build_session_picker(host: OpenSession) -> Picker:
     """Return the list of the sessions of this repository, and behind it those of all folders."""
     home = host.library.store.tapes.parent
-    here = find_checkout(host.session.setup.env.working_directory, host.models.environ)
+    here = find_checkout(find_folder_here(host.session.setup.env), host.models.environ)
     return Picker(
         "resume",
         partial(list_sessions, home, here, only_here=True),

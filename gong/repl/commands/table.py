@@ -24,7 +24,7 @@ from typing import Any
 from tape.errors import TapeError
 
 from ...errors import GongError
-from . import agent, branch, mcp, program, rewind, session, skill, subagent, workflow
+from . import agent, branch, mcp, place, program, rewind, session, skill, subagent, workflow
 from . import input as input_
 from .command import CommandReply, SlashCommand
 
@@ -90,8 +90,8 @@ _OWN = (
     SlashCommand("skills", "[NAME]", "list the skills, or show one", busy=True, run=_show_skills),
 )
 _SUBJECTS = (
-    *(_OWN, agent.COMMANDS, branch.COMMANDS, input_.COMMANDS, mcp.COMMANDS, program.COMMANDS),
-    *(rewind.COMMANDS, session.COMMANDS, subagent.COMMANDS, workflow.COMMANDS),
+    *(_OWN, agent.COMMANDS, branch.COMMANDS, input_.COMMANDS, mcp.COMMANDS, place.COMMANDS),
+    *(program.COMMANDS, rewind.COMMANDS, session.COMMANDS, subagent.COMMANDS, workflow.COMMANDS),
 )
 COMMANDS = {command.name: command for commands in _SUBJECTS for command in commands}
 """Every command by its name; its function gets the `OpenSession` and the argument."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from tape.errors import NotFound
 
+from ...env.wrappers import find_folder_here
 from .command import CommandReply, SlashCommand
 from .program import build_program_variables
 
@@ -83,7 +84,7 @@ async def _start_program(
         stdin=asyncio.subprocess.DEVNULL,
         stdout=output,
         stderr=output,
-        cwd=host.session.setup.env.working_directory,
+        cwd=find_folder_here(host.session.setup.env),
         env=build_program_variables(host),
         start_new_session=True,
     )

@@ -48,6 +48,7 @@ from ...agent.events import (
     Warn,
 )
 from ...context.remote_state import RemoteWatch
+from ...env.wrappers import is_place
 from ...errors import GongError
 from ..commands import mcp, skill
 from ..commands.command import CommandReply, format_model_name
@@ -258,6 +259,8 @@ class _Conversation:
 
     async def _report_changed_files(self, recorder: Recorder) -> None:
         """Say which files somebody changed since the session that is continued."""
+        if is_place(self.session.setup.env):
+            return  # the disk of this machine tells nothing of files there
         folder = self.session.setup.env.working_directory
         if said := await asyncio.to_thread(describe_changed_files, recorder, folder):
             self.terminal.print(self.screen.remark(said))

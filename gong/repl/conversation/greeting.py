@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from tape.text import format_count, measure_width
 
+from ...env.wrappers import describe_folder
 from ...policy.approval import ModalPolicy
 from ...policy.modes import PermissionMode
 from ..draw.lines import StyledLine, render_remark
@@ -28,7 +29,7 @@ def format_model(session: Session, name: str, gap: str) -> str:
 
 def render_greeting(session: Session, model_name: str, columns: int) -> list[StyledLine]:
     """Return the lines that say with what a session works: no fact is broken where it fits."""
-    folder = session.setup.env.working_directory
+    folder = describe_folder(session.setup.env)
     model = format_model(session, model_name, " · effort ")
     remarks = _join_facts(("gong", model, folder, "/help"), columns)
     if names := session.setup.model.instructions.names:

@@ -27,6 +27,7 @@ from tape.places.checkout import find_checkout
 from tape.text import show_controls
 
 from ...credentials import Credentials
+from ...env.wrappers import find_folder_here
 from ...errors import GongError
 from ...llm.models import EffortChoice
 from ...llm.provider_factory import is_configured
@@ -88,7 +89,7 @@ class InputCompleter(Completer):
     @cached_property
     def _checkout(self) -> Checkout:
         environ = self._host.models.environ
-        return find_checkout(self._host.session.setup.env.working_directory, environ)
+        return find_checkout(find_folder_here(self._host.session.setup.env), environ)
 
     def get_completions(
         self,

@@ -119,3 +119,17 @@ def test_undo_and_redo_change_the_place_where_the_work_was(gong, far, here):
     gong("undo", "--yes", "--files", "--env", "box", cwd=here)
     assert (far / "calc.py").read_text() == "by hand\n"
     assert not (far / "sub/new.txt").exists()
+
+
+def test_the_places_of_the_settings_are_listed(gong, far, here):
+    done = gong("env", "list", "--json", cwd=here)
+    assert [row["place"] for row in json.loads(done.stdout)] == ["ssh://far"]
+    assert "no places" in gong("env", "list", cwd=here, HOME=str(here)).stdout
+
+
+@pytest.mark.slow
+def test_gong_env_check_names_what_fails(gong, far, here):
+    done = gong("env", "check", "box", "--json", cwd=here)
+    report = json.loads(done.stdout)
+    assert (report["place"], report["failed"]) == (f"ssh://far{far}", [])
+    assert report["cases"] >= 150
