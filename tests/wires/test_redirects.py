@@ -16,7 +16,7 @@ from tests.wires.server import events_of
 KEY = "sk-secret-0123456789"
 HELLO = Request(model="model-x", messages=(Message("user", (Text("hello"),)),))
 PRESETS = load_presets({})
-SERVED = [name for name, preset in PRESETS.items() if not preset.later]
+SERVED = [name for name, preset in PRESETS.items() if preset.base_url]
 
 
 async def failure_of(name, url):

@@ -177,6 +177,18 @@ AT_WORK = [
         "https://bedrock-mantle.us-west-2.api.aws/openai/v1/chat/completions",
     ),
     (
+        "bedrock/eu.qwen.qwen3-coder-480b",
+        {"AWS_REGION": "eu-west-1"},
+        {},
+        "https://bedrock-runtime.eu-west-1.amazonaws.com/openai/v1/chat/completions",
+    ),
+    (
+        "bedrock/us.amazon.nova-2-lite-v1:0",
+        {"AWS_REGION": "us-east-1"},
+        {},
+        "https://bedrock-runtime.us-east-1.amazonaws.com/model/x/converse-stream",
+    ),
+    (
         "bedrock/openai.gpt-5.4",
         {"AWS_REGION": "eu-west-1"},
         {},
@@ -233,6 +245,7 @@ OWN_PATHS = {
     "openai-chat": "/chat/completions",
     "openai-responses": "/responses",
     "google-generate": "",
+    "bedrock-converse": "/model/x/converse-stream",
 }
 
 
