@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from datetime import UTC, datetime
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import click
@@ -11,7 +14,8 @@ from tape.cli.output import as_json, format_examples, print_json, ref
 from tape.cli.resolve import open_ref
 from tape.cli.tape_facts import choose_by_facts
 from tape.cli.terminal import format_table, print_lines
-from tape.index.stats import StatsFilter, compute_statistics
+from tape.clock import parse_timestamp
+from tape.index.stats import StatsFilter, compute_statistics, list_unpriced_calls
 from tape.index.tape_filter import EVERY_TAPE
 from tape.model.entries import Usage
 from tape.remote.opening import open_store
@@ -36,13 +40,15 @@ from ..errors import ConfigurationError
 from .options import load_settings, locate_store, print_warning, report_skipped, store_option
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from tape.index.stats import By as Grouped
     from tape.index.tape_filter import TapeFilter
+    from tape.model.entries import Cost
 
     from ..context.costs import CostGrouping
+    from ..llm.model_names import ModelNames
     from ..llm.models import ModelInfo
 
 _COST_HEADINGS = ("TOKENS", "INPUT", "OUTPUT", "CACHED", "CALLS", "COST")
@@ -84,8 +90,9 @@ def cost(
     """Show tokens and cost: of a tape for all branches, of a branch or entry for its path.
 
     REF defaults to the newest session of this folder. Calls and turns are those of a path; a turn
-    is a prompt and everything that answers it, sub-agents included. Days are UTC. An unknown cost
-    is shown as unknown; `+` after a sum means that it leaves out unknown costs. Hints say what
+    is a prompt and everything that answers it, sub-agents included. Days are UTC. A call without a
+    cost on its tape, such as an imported one, costs what its tokens cost at its time. An unknown
+    cost is shown as unknown; `+` after a sum means that it leaves out unknown costs. Hints say what
     would cost less. --repository, --person, --machine and --agent choose among all
     tapes.
 
@@ -131,7 +138,7 @@ def _list_models() -> Iterable[ModelInfo]:
 
 def _sum_one_tape(place: Path, ref: str, by: CostGrouping) -> CostReport:
     """Return the sums of the tape or path that a REF names."""
-    costs = CostReport(by)
+    costs = CostReport(by, _CallPrices())
     with open_ref(GlobalOptions(str(place)), ref) as (tape, head, branch):
         if head is not None or branch is not None or by in _PATH_GROUPINGS:
             source = read_path_entries(tape, head or tape.head(branch), report_skipped)
@@ -148,25 +155,64 @@ def _sum_one_tape(place: Path, ref: str, by: CostGrouping) -> CostReport:
 
 def _sum_all_tapes(place: Path, by: CostGrouping, tapes: TapeFilter) -> tuple[Spend, list[CostRow]]:
     """Return the sums of all tapes, from the index."""
-    costs = CostReport(by)
+    costs, grouping, narrow = CostReport(by), _INDEX_GROUPINGS[by], StatsFilter(tapes=tapes)
+    unpriced, price = 0, _CallPrices()
     with open_store(place) as opened:
-        for row in compute_statistics(*opened, _INDEX_GROUPINGS[by], StatsFilter(tapes=tapes)):
+        for row in compute_statistics(*opened, grouping, narrow):
             if not (of := row.spent).calls:
                 continue
             counts = (of.reasoning, of.cache_read, of.cache_write)
             usage = Usage(of.input or 0, of.output or 0, *counts, of.total or 0)
-            key = row.key or ""
-            match by:
-                case "branch":
-                    key, label = f"{key}:{row.branch or '?'}", row.title or ""
-                case "tape":
-                    label = row.title or ""
-                case "provider":
-                    key = label = key.partition("/")[0]
-                case _:
-                    label = key
+            key, label = _name_group(by, row.key, row.branch, row.title)
             costs.add(key, label, Spend(of.calls, usage, of.cost, of.unpriced))
+            unpriced += of.unpriced
+        for call in list_unpriced_calls(*opened, grouping, narrow) if unpriced else ():
+            cost = price(call.provider, call.model, Usage(*_order_counts(call.tokens)), call.time)
+            if cost is not None:
+                key, label = _name_group(by, call.key, call.branch, call.title)
+                costs.add(key, label, Spend(cost=cost.amount, unknown_calls=-1))
     return costs.total, costs.rows()
+
+
+def _name_group(
+    by: CostGrouping, key: str | None, branch: str | None, title: str | None
+) -> tuple[str, str]:
+    """Return the key and the label of a row."""
+    key = key or ""
+    match by:
+        case "branch":
+            return f"{key}:{branch or '?'}", title or ""
+        case "tape":
+            return key, title or ""
+        case "provider":
+            name = key.partition("/")[0]
+            return name, name
+        case _:
+            return key, key
+
+
+def _order_counts(
+    tokens: Sequence[int | None],
+) -> tuple[int, int, int | None, int | None, int | None, int]:
+    """Return counts of tokens in the order of `Usage`."""
+    sent, received, *counts, total = tokens
+    reasoning, read, write = counts
+    return (sent or 0, received or 0, reasoning, read, write, total or 0)
+
+
+class _CallPrices:
+    """What calls cost that have no cost on their tape, by the prices of today."""
+
+    @cached_property
+    def _names(self) -> ModelNames:
+        from ..llm.model_names import ModelNames  # only where a call has no cost
+
+        return ModelNames.from_settings(load_settings(), os.environ)
+
+    def __call__(self, provider: str, model: str, usage: Usage, time: str) -> Cost | None:
+        """Return what a call cost at its time; None if that is not known."""
+        at = datetime.fromtimestamp(parse_timestamp(time) / 1_000_000, UTC)
+        return self._names.compute_cost(provider, model, usage, at)
 
 
 def _render_cost_table(rows: list[CostRow], by: CostGrouping, total: Spend) -> list[str]:

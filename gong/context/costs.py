@@ -6,6 +6,7 @@ out is shown with a `+`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
@@ -15,12 +16,14 @@ from tape.model.entries import Assistant, Context, Cost, SideUsage, Usage, User,
 from tape.text import shorten_to_width
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from tape.model.line import Entry
 
     from ..llm.models import ModelInfo
 
+FindPrice = Callable[[str, str, Usage, str], "Cost | None"]
+"""From provider, model, usage and tape time of a call to what it cost, None if unknown."""
 CostGrouping = Literal["call", "turn", "branch", "tape", "provider", "day"]
 """The ways to group calls; a turn is a prompt and everything that answers it."""
 COST_GROUPINGS: tuple[CostGrouping, ...] = ("call", "turn", "branch", "tape", "provider", "day")
@@ -66,14 +69,23 @@ class ModelCall(NamedTuple):
     spend: Spend
 
 
-def extract_model_call(entry: Entry) -> ModelCall | None:
-    """Return the model call that an entry records, None for any other entry."""
+def extract_model_call(entry: Entry, price: FindPrice | None = None) -> ModelCall | None:
+    """Return the model call that an entry records, None for any other entry.
+
+    `price` is asked for the cost of one that has none on the tape, such as an imported one.
+    """
+
+    def find_cost(call: Assistant | SideUsage) -> Cost | None:
+        if call.cost is not None or price is None:
+            return call.cost
+        return price(call.provider, call.model, call.usage, entry.time)
+
     match entry.data:
         case Assistant() as answer if answer.model:
-            spend = compute_spend(answer.usage, answer.cost, answered=bool(answer.content))
+            spend = compute_spend(answer.usage, find_cost(answer), answered=bool(answer.content))
             return ModelCall(entry.id, entry.time, answer.provider, answer.model, "answer", spend)
         case SideUsage() as side:
-            spend = compute_spend(side.usage, side.cost)
+            spend = compute_spend(side.usage, find_cost(side))
             return ModelCall(entry.id, entry.time, side.provider, side.model, side.purpose, spend)
     return None
 
@@ -116,8 +128,8 @@ NO_ORIGIN = CostOrigin()
 class CostReport:
     """Takes entries, oldest first, and sums their calls in one of the `WAYS`."""
 
-    def __init__(self, by: CostGrouping) -> None:
-        self.by = by
+    def __init__(self, by: CostGrouping, price: FindPrice | None = None) -> None:
+        self.by, self._price = by, price
         self.total = Spend()
         self.calls: list[ModelCall] = []
         self._turn = ("", "before the first prompt")
@@ -128,7 +140,7 @@ class CostReport:
         match entry.data:
             case User(content=content) | Context(origin="follow_up", content=content):
                 self._turn = entry.id, shorten_to_width(join_texts(content), _LABEL_COLUMNS)
-        call = extract_model_call(entry)
+        call = extract_model_call(entry, self._price)
         if call is None:
             return
         self.calls.append(call)

@@ -9,8 +9,8 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from difflib import get_close_matches
-from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Literal, Self
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import msgspec
 from msgspec import Raw
@@ -32,14 +32,14 @@ from .models import (
 from .prices import FREE_PRICE, count_prompt
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
     from tape.model.entries import Cost
 
     from ..config import Settings
     from .models import Ability, Preset, ProfileName
-    from .price_lists import ListedPrice, PriceLists
+    from .price_lists import ListedModel, PriceLists
 
 Feature = Literal["tools", "thinking", "vision", "streaming", "objects"]
 """What a model may be able to do: objects are answers that follow a schema."""
@@ -52,6 +52,13 @@ _PASSED_ON = ("anthropic", "openai", "google", "xai")
 _OWN_PRICE = r":[a-z]+$|gpt-oss"
 """Names that each host has a price of its own for: a word of a router, and open weights."""
 _KNOWN_NAMES = "anthropic/MODEL, offline/rules, scripted/FILE.json"
+
+
+class _Offer(NamedTuple):
+    """Where the price of a model may be: in one of these rows, first one first, else in `info`."""
+
+    info: ModelInfo | None
+    rows: tuple[ListedModel, ...]
 
 
 @dataclass(frozen=True)
@@ -147,19 +154,41 @@ class ModelNames:
         1. the user's row  2. the host's list  3. the host's row in the catalogue
         4. the list and the row of its maker, whose price a cloud or a router passes on
         """
-        info, provider = self.find_info(name), name.partition("/")[0]
-        preset, model = self.presets.get(provider), name.partition("/")[2]
+        from .price_lists import choose_listed_price  # loaded with the lists
+
+        if name not in self._offers:
+            self._offers[name] = self._find_offer(name)
+        offer, moment = self._offers[name], at or datetime.now(UTC)
+        for row in offer.rows:
+            listed = choose_listed_price(row, moment, service, prompt)
+            if listed.price is not None:
+                info = offer.info or ModelInfo(id=name)
+                return replace(info, price=listed.price, long=listed.long)
+        return offer.info
+
+    @cached_property
+    def _offers(self) -> dict[str, _Offer]:
+        """What was found of the prices of models, by their names."""
+        return {}
+
+    def _find_offer(self, name: str) -> _Offer:
+        info, (provider, _, model) = self.find_info(name), name.partition("/")
+        preset = self.presets.get(provider)
         is_free = provider in BUILT_IN_PROVIDERS or (preset is not None and preset.local)
         if is_free or self._has_own_price(name):
-            return info
-        moment = at or datetime.now(UTC)
-        choose = partial(self._find_listed, at=moment, service=service, prompt=prompt)
-        listed = choose(preset, (model, strip_model_id(model))) if preset else None
-        if listed is None and (info is None or info.price is None):
-            listed = self._find_makers_price(model, choose)
-        if listed is None or listed.price is None:
-            return info
-        return replace(info or ModelInfo(id=name), price=listed.price, long=listed.long)
+            return _Offer(info, ())
+        rows = self._list_rows(preset, model, strip_model_id(model)) if preset else ()
+        if info is not None and info.price is not None:
+            return _Offer(info, rows)
+        maker = self._find_maker(model)
+        if maker is None:
+            return _Offer(info, rows)
+        plain_id = strip_model_id(model)
+        rows = (*rows, *self._list_rows(maker, plain_id, normalize_model_id(model)))
+        row = self.catalogue.find_same_model(f"{maker.name}/{model}")
+        if row is not None and row.provider == maker.name:
+            info = replace(info or ModelInfo(id=name), price=row.price, long=row.long)
+        return _Offer(info, rows)
 
     def _has_own_price(self, name: str) -> bool:
         """Return whether the user's row of the same model at its provider has a price."""
@@ -170,44 +199,18 @@ class ModelNames:
             and "price" in self.models.get(own.id, {})
         )
 
-    def _find_listed(
-        self,
-        preset: Preset,
-        models: tuple[str, ...],
-        *,
-        at: datetime,
-        service: str | None,
-        prompt: int,
-    ) -> ListedPrice | None:
-        """Return what a provider's list says of the first of these names that it has."""
-        from .price_lists import choose_listed_price  # loaded with the lists
-
+    def _list_rows(self, preset: Preset, *models: str) -> tuple[ListedModel, ...]:
+        """Return the rows of a provider's list for these names of one model."""
         host = preset.price_list or preset.name
-        for model in dict.fromkeys(models):
-            row = self.price_lists.find_model(host, model)
-            price = row and choose_listed_price(row, at, service, prompt)
-            if price and price.price:
-                return price
-        return None
+        rows = (self.price_lists.find_model(host, model) for model in dict.fromkeys(models))
+        return tuple(row for row in rows if row is not None)
 
-    def _find_makers_price(
-        self, model: str, choose: Callable[..., ListedPrice | None]
-    ) -> ListedPrice | None:
-        """Return what the maker of a model charges, for hosts that pass its price on."""
-        from .price_lists import ListedPrice
-
+    def _find_maker(self, model: str) -> Preset | None:
+        """Return the maker of a model, where hosts pass its price on."""
         if re.search(_OWN_PRICE, model):
             return None
-        for maker in (self.presets[name] for name in _PASSED_ON if name in self.presets):
-            if not maker.has_family(model):
-                continue
-            plain_id = normalize_model_id(model)
-            if listed := choose(maker, (strip_model_id(model), plain_id)):
-                return listed
-            row = self.catalogue.find_same_model(f"{maker.name}/{model}")
-            if row is not None and row.provider == maker.name and row.price:
-                return ListedPrice(row.price, row.long)
-        return None
+        makers = (self.presets[name] for name in _PASSED_ON if name in self.presets)
+        return next((maker for maker in makers if maker.has_family(model)), None)
 
     def supports(self, name: str, feature: Feature) -> bool | None:
         """Return whether `provider/model` has a feature; None where that is not known."""

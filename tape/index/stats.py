@@ -186,6 +186,42 @@ def compute_statistics(
     return query_index(store, index, lambda db: select_statistics(db, by, narrow or StatsFilter()))
 
 
+class UnpricedCall(NamedTuple):
+    """A model call that took tokens and whose cost is not on its tape."""
+
+    key: str | None
+    branch: str | None
+    title: str | None
+    time: str
+    provider: str
+    model: str
+    tokens: tuple[int | None, ...]
+    """Input, output, reasoning, cache reads, cache writes, all."""
+
+
+def list_unpriced_calls(
+    store: Store, index: Index | None, by: By = "all", narrow: StatsFilter | None = None
+) -> list[UnpricedCall]:
+    """Return the calls that the sums of `compute_statistics` count as unpriced, by its keys."""
+    from .library import query_index
+
+    def question(db: Connection) -> list[UnpricedCall]:
+        key, branch = _KEY_SQL[by]
+        condition, values = _build_condition(narrow or StatsFilter())
+        tokens = ", ".join(f"u.{name}" for name in TOKEN_COLUMNS)
+        rows = db.execute(
+            f"SELECT {key}, {branch}, t.title, e.time, u.provider, u.model, {tokens} "
+            f"{_USAGE_SQL}{_COUNTED_SQL}{condition} AND u.cost IS NULL AND u.total > 0",
+            values,
+        )
+        return [
+            UnpricedCall(name, on, title, format_timestamp(time), provider, model, tuple(counts))
+            for name, on, title, time, provider, model, *counts in rows
+        ]
+
+    return query_index(store, index, question)
+
+
 def compute_caught_up(
     home: str, groupings: Sequence[By], narrow: StatsFilter
 ) -> list[list[StatsRow]] | None:
@@ -210,22 +246,8 @@ def select_statistics(
 
     What is summed by day and model is fetched once for several groupings that share `fetched`.
     """
-    values = {
-        "tape": narrow.tape and bytes.fromhex(narrow.tape),
-        "branch": narrow.branch,
-        "root": narrow.project and f"{narrow.project.rstrip('/')}/",
-        "model": narrow.model,
-        "since": parse_timestamp(narrow.since) if narrow.since else -(1 << 63),
-        "until": parse_timestamp(narrow.until) if narrow.until else (1 << 63) - 1,
-    }
-    condition, parts = narrow.tapes.build_condition()
-    for at, part in enumerate(parts):
-        condition = condition.replace("?", f":part_{at}", 1)
-        values[f"part_{at}"] = part
-    counted = _COUNTED_SQL
-    if condition:
-        condition = f"AND t.id IN (SELECT id FROM tapes WHERE {condition})"
-        counted += condition
+    condition, values = _build_condition(narrow)
+    counted = _COUNTED_SQL + condition
     has_model = by == "model" or narrow.model is not None
     calls = _CALLS_WITH_MODEL_SQL if has_model else _CALLS_SQL
     spent: dict[_StatsKey, _StatsPart]
@@ -254,6 +276,25 @@ def select_statistics(
             *(row.key or "", row.branch or ""),
         ),
     )
+
+
+def _build_condition(narrow: StatsFilter) -> tuple[str, dict[str, Any]]:
+    """Return the condition on tapes, and the values that it and the other SQL name."""
+    values: dict[str, Any] = {
+        "tape": narrow.tape and bytes.fromhex(narrow.tape),
+        "branch": narrow.branch,
+        "root": narrow.project and f"{narrow.project.rstrip('/')}/",
+        "model": narrow.model,
+        "since": parse_timestamp(narrow.since) if narrow.since else -(1 << 63),
+        "until": parse_timestamp(narrow.until) if narrow.until else (1 << 63) - 1,
+    }
+    condition, parts = narrow.tapes.build_condition()
+    for at, part in enumerate(parts):
+        condition = condition.replace("?", f":part_{at}", 1)
+        values[f"part_{at}"] = part
+    if condition:
+        condition = f"AND t.id IN (SELECT id FROM tapes WHERE {condition})"
+    return condition, values
 
 
 class DaySum(NamedTuple):

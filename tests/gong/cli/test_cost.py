@@ -106,3 +106,35 @@ def test_there_are_no_hints_where_nothing_is_to_be_saved(here, home, calls, more
     """M228"""
     told = json.loads(here("cost", spend(home, *calls, **more), "--json").stdout)
     assert told["hints"] == []
+
+
+WITHOUT_COST = [
+    ("anthropic", "claude-sonnet-5-5", Cost("USD", 0.5)),
+    ("anthropic", "claude-sonnet-5-5", None),
+    ("bedrock", "us.anthropic.claude-sonnet-5-5", None),
+    ("house", "unheard-of", None),
+]
+
+
+def test_calls_without_a_cost_on_their_tape_are_priced_by_their_tokens(here, home):
+    """M183: what is known of tokens is priced, whoever wrote the tape: sums are the same."""
+    usage = Usage(input=1000, output=100, total=1100)
+    with (
+        open_store(home / ".tape") as (store, _),
+        store.create(Beginning(str(home), "test/1")) as tape,
+        tape.writer() as writer,
+    ):
+        for provider, model, cost in WITHOUT_COST:
+            text = (Text(text="ok"),)
+            writer.append(User((Text(text="go"),)))
+            writer.append(Assistant(text, provider, "", "", model, usage=usage, cost=cost))
+    one = json.loads(here("cost", tape.id, "--json").stdout)["total"]
+    assert one["cost"] == pytest.approx(0.5 + 0.003 + 0.0033)
+    assert (one["calls"], one["unknown_calls"]) == (4, 1)
+    every = json.loads(here("cost", "--all", "--by", "provider", "--json").stdout)
+    assert every["total"] == one
+    assert {row["key"]: row["cost"] for row in every["rows"]} == {
+        "anthropic": pytest.approx(0.503),
+        "bedrock": pytest.approx(0.0033),
+        "house": None,
+    }
