@@ -219,10 +219,10 @@ def _describe_change(change: PriceChange) -> tuple[str, str, str]:
 
 def _list_served(names: ModelNames, preset: Preset, known: set[str]) -> list[ModelInfo]:
     """Return the models that a server on this machine has, beside those that are known."""
-    from ..llm.local_models import list_local_models
+    from ..llm.local_models import get_local_key, list_local_models
 
     endpoint = find_endpoint(preset, os.environ)
-    served = list_local_models(endpoint)
+    served = list_local_models(endpoint, get_local_key(preset, os.environ))
     if served is None:
         print_warning(f"no server answers at {endpoint}")
         return []

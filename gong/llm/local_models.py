@@ -65,7 +65,14 @@ def find_local_window(endpoint: str, model: str, key: str = "") -> int | None:
 
 def find_served_window(preset: Preset, model: str, environ: Mapping[str, str]) -> int | None:
     """Return the context window of a model of a provider on this machine, as its server says."""
-    return find_local_window(find_endpoint(preset, environ), model)
+    key = get_local_key(preset, environ)
+    return find_local_window(find_endpoint(preset, environ), model, key)
+
+
+def get_local_key(preset: Preset, environ: Mapping[str, str]) -> str:
+    """Return the key that a server on this machine may want, from its variables."""
+    values = (environ.get(name, "").strip() for name in preset.keys)
+    return next(filter(None, values), "")
 
 
 def _ask_ollama(server: str, model: str, key: str) -> int | None:

@@ -63,8 +63,8 @@ class Rates(Struct, frozen=True, omit_defaults=True):
 
     def overlay(self, above: Rates) -> Rates:
         """Return these with the known ones of `above` over them."""
-        known = {name: value for name in self.__struct_fields__ if (value := getattr(above, name))}
-        known |= {name: 0.0 for name in self.__struct_fields__ if getattr(above, name) == 0}
+        values = {name: getattr(above, name) for name in self.__struct_fields__}
+        known = {name: value for name, value in values.items() if value is not None}
         return msgspec.structs.replace(self, **known)
 
     def list_steps(self) -> tuple[int, ...]:

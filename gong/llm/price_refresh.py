@@ -22,6 +22,7 @@ from .price_lists import (
     ListedModel,
     NameRule,
     PriceLists,
+    Rates,
     RefreshedLists,
     SteppedAmount,
 )
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
     from pathlib import Path
 
-    from .price_lists import Rate, Rates
+    from .price_lists import Rate
 
 PRICES_URL = (
     "https://raw.githubusercontent.com/pydantic/genai-prices/main/prices/new_data/v2/data.json"
@@ -164,8 +165,6 @@ def _find_lie(row: ListedModel, before: ListedModel | None) -> str:
 
 def _get_base_rates(row: ListedModel | None) -> Rates:
     """Return the newest of the usual rates."""
-    from .price_lists import Rates
-
     rates = (
         ()
         if row is None

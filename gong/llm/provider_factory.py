@@ -210,7 +210,10 @@ def _find_login(preset: Preset, environ: Mapping[str, str]) -> KeySource | None:
         return None
     from .login_key import LoginKey, has_saved_login  # loaded when used
 
-    return LoginKey(preset, environ) if has_saved_login(preset, environ) else None
+    if not has_saved_login(preset, environ):
+        return None
+    preset.login.check_addresses(preset.name)
+    return LoginKey(preset, environ)
 
 
 def _choose_key(

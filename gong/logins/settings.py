@@ -38,16 +38,23 @@ class LoginSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     port: int = 0
     """The port that the browser comes back to; 0 is any."""
 
-    def choose_flow(self, flow: LoginFlow | None, provider: str) -> LoginFlow:
-        """Return the flow that is asked for, or the first that has an address.
+    def check_addresses(self, provider: str) -> None:
+        """Raise ConfigurationError for an address that tokens may not be sent to, or a missing one.
 
-        Raises ConfigurationError without its address, or for one that is no https address.
+        They go to https addresses and to this machine only.
         """
         for name in ("token_url", "authorize_url", "device_url", "revoke_url"):
             _check_address(getattr(self, name), f"login.{name} of providers.{provider}")
-        if not self.client_id or not self.token_url:
-            missing = "token_url" if self.client_id else "client_id"
-            raise ConfigurationError(f"login.{missing} of providers.{provider} is empty")
+        for name in ("client_id", "token_url"):
+            if not getattr(self, name):
+                raise ConfigurationError(f"login.{name} of providers.{provider} is empty")
+
+    def choose_flow(self, flow: LoginFlow | None, provider: str) -> LoginFlow:
+        """Return the flow that is asked for, or the first that has an address.
+
+        Raises ConfigurationError without its address, and as `check_addresses` does.
+        """
+        self.check_addresses(provider)
         chosen: LoginFlow = flow or ("browser" if self.authorize_url else "device")
         field_name = "authorize_url" if chosen == "browser" else "device_url"
         if not getattr(self, field_name):

@@ -43,8 +43,10 @@ def post_to_authority(
 ) -> dict[str, Any]:
     """Post fields with the client's id and return the JSON that comes back.
 
-    Raises TokenRefused for a refusal, NetworkError where nobody answers as an authority does.
+    Raises ConfigurationError for settings that cannot work, TokenRefused for a refusal,
+    NetworkError where nobody answers as an authority does.
     """
+    settings.check_addresses(provider)
     client = {"client_id": settings.client_id}
     if settings.client_secret:
         client["client_secret"] = settings.client_secret

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from ..wires.json_values import WireObject
     from .program_call import ProgramCall
 
+_NO_MODEL = "<synthetic>"
+"""What claude calls the model of a message that it wrote itself."""
 PACKAGE = "@anthropic-ai/claude-code"
 
 
@@ -78,6 +80,8 @@ class ClaudeOutput:
                 yield from self._decode_event(read_object(line.get("event")))
             case "assistant" if not self._has_events:
                 message = read_object(line.get("message"))
+                if message.get("model") == _NO_MODEL:
+                    return  # the text of an error, which the result has, too
                 yield from self._writer.start(str(message.get("model") or ""))
                 for block in read_objects(message.get("content"), "text"):
                     text = block.get("text")

@@ -26,7 +26,7 @@ from gong.errors import (
 )
 from gong.llm import Client, Request, Usage
 from gong.llm.models import load_presets
-from gong.llm.types import TextDelta, ToolSpec
+from gong.llm.types import StreamFailure, StreamStart, TextDelta, ToolSpec
 from tape.context.view import Message
 from tape.model.entries import Text, Thinking
 
@@ -159,6 +159,19 @@ def ask(environ, name, model="default", rows=None, **fields):
     return asyncio.run(run())
 
 
+def stream(environ, name):
+    """Return the events of an answer to "Hi"."""
+
+    async def run():
+        request = Request(
+            model="default", provider=name, messages=(Message("user", (Text("Hi"),)),)
+        )
+        async with Client.from_env(environ) as client:
+            return [event async for event in client.stream(request)]
+
+    return asyncio.run(run())
+
+
 THREE_AND_TWO = {"input_tokens": 3, "output_tokens": 2}
 
 
@@ -282,8 +295,12 @@ REFUSED = {"error": {"message": "prompt refused here", "code": 400}}
 
 
 def claude_error(status, text):
+    message = {"id": "1", "model": "<synthetic>", "content": [text_block(text)]}
     facts = {"type": "result", "subtype": "success", "is_error": True}
-    return [{**facts, "api_error_status": status, "result": text}]
+    return [
+        {"type": "assistant", "message": message},
+        {**facts, "api_error_status": status, "result": text},
+    ]
 
 
 def codex_error(text):
@@ -319,6 +336,12 @@ def test_an_error_of_a_program_is_one_of_its_provider(stand_in, name, lines, kin
     stand_in.write(name, lines)
     with pytest.raises(kind, match=words):
         ask(stand_in.environ, name)
+    (failure,) = (event for event in stream(stand_in.environ, name) if not is_start(event))
+    assert isinstance(failure, StreamFailure)  # no word of it is an answer
+
+
+def is_start(event):
+    return isinstance(event, StreamStart)
 
 
 @pytest.mark.parametrize(
