@@ -126,6 +126,32 @@ async def test_each_reason_to_stop_has_one_of_ours(reason, stop):
     assert (accumulated(events).text, events[-1].stop_reason) == ("Hello 🙂", stop)
 
 
+async def test_the_counts_may_come_before_the_reason_and_a_start_may_be_missing():
+    call = {"toolUse": {"toolUseId": "t", "name": "read"}}
+    parts = [
+        frame("contentBlockStart", contentBlockIndex=0, start={}),
+        delta(0, text="Reading."),
+        frame("contentBlockStop", contentBlockIndex=0),
+        frame("contentBlockStart", contentBlockIndex=1, start=call),
+        delta(1, toolUse={"input": ""}),
+        frame("contentBlockStop", contentBlockIndex=1),
+        frame("metadata", usage={"inputTokens": 100, "outputTokens": 25, "totalTokens": 125}),
+        frame("messageStop", stopReason="tool_use"),
+    ]
+    events, _ = await ask(hello(), frames(*parts))
+    answer = accumulated(events)
+    assert (answer.text, answer.stop_reason, answer.usage.total) == ("Reading.", "tool_calls", 125)
+    assert json.loads(bytes(answer.tool_calls[0].args)) == {}
+
+
+async def test_citations_are_kept_with_their_text():
+    cited = {"title": "document", "sourceContent": [{"text": "It is so."}]}
+    parts = [START, delta(0, citation=cited), delta(0, text="So it is."), end()]
+    events, _ = await ask(hello(), frames(*parts))
+    (block,) = accumulated(events).content
+    assert (block.text, json.loads(bytes(block.wire))) == ("So it is.", {"citations": [cited]})
+
+
 @pytest.mark.parametrize(
     ("parts", "kind"),
     [

@@ -5,7 +5,8 @@
 | messageStart | message_start |
 | contentBlockStart, -Delta, -Stop | content_block_start, _delta, _stop |
 | messageStop | message_delta with the reason |
-| metadata | message_delta with the counts, and message_stop |
+| metadata | message_delta with the counts |
+| the second of these two, whichever it is | message_stop too |
 | an exception | error |
 """
 
@@ -41,6 +42,7 @@ class BedrockConverseStreamDecoder(AnthropicStreamDecoder):
         super().__init__(failures, preset)
         self._kinds: dict[int, str] = {}
         """Blocks that have begun: their number → their type."""
+        self._endings: set[str] = set()
 
     def feed(self, data: bytes) -> Iterator[StreamEvent]:
         """Yield the stream events of one event of the API; raises ModelError."""
@@ -82,15 +84,16 @@ class BedrockConverseStreamDecoder(AnthropicStreamDecoder):
             case "contentBlockStop":
                 if self._kinds.pop(index, None):
                     yield {"type": "content_block_stop", "index": index}
-            case "messageStop":
+            case "messageStop" as ending:
                 reason = fields.get("stopReason")
                 reason = _STOPS.get(reason, reason) if isinstance(reason, str) else None
                 yield {"type": "message_delta", "delta": {"stop_reason": reason}}
+                yield from self._end(ending)
             case "metadata":
                 usage = read_object(fields.get("usage"))
                 counts = {name: usage.get(theirs) for name, theirs in _COUNTS.items()}
                 yield {"type": "message_delta", "usage": counts}
-                yield {"type": "message_stop"}
+                yield from self._end("metadata")
             case _:  # an event that was made later
                 return
 
@@ -111,11 +114,18 @@ class BedrockConverseStreamDecoder(AnthropicStreamDecoder):
         elif "redactedContent" in thought:
             kind = "redacted_thinking"
             piece = {"type": "data_delta", "data": thought["redactedContent"]}
+        elif "citation" in delta:
+            piece = {"type": "citations_delta", "citation": delta["citation"]}
         if not piece:
             return
         if index not in self._kinds:
             yield self._begin(index, {"type": kind})
         yield {"type": "content_block_delta", "index": index, "delta": piece}
+
+    def _end(self, ending: str) -> Iterator[WireObject]:
+        self._endings.add(ending)
+        if len(self._endings) == len(("messageStop", "metadata")):
+            yield {"type": "message_stop"}
 
     def _begin(self, index: int, block: WireObject) -> WireObject:
         self._kinds[index] = block["type"]
