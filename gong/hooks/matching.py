@@ -22,10 +22,11 @@ from __future__ import annotations
 
 import os.path
 import re
+from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
+from ..web.addresses import InvalidAddress, normalize_host, parse_address
 from .claude import build_tool_input, list_tool_names
 
 if TYPE_CHECKING:
@@ -86,14 +87,20 @@ class HookCondition:
         if isinstance(command := tool_input.get("command"), str):
             return _is_like_command(command, pattern)
         if pattern.startswith("domain:"):
-            host = urlsplit(str(tool_input.get("url", ""))).hostname or ""
-            domain = pattern.removeprefix("domain:")
-            return host == domain or host.endswith(f".{domain}")
+            return _is_of_domain(str(tool_input.get("url", "")), pattern.removeprefix("domain:"))
         if isinstance(path := tool_input.get("file_path", tool_input.get("path")), str):
             return _is_like_path(path, pattern, cwd)
         return any(
             _is_like_text(text, pattern) for text in tool_input.values() if isinstance(text, str)
         )
+
+
+def _is_of_domain(url: str, domain: str) -> bool:
+    """Whether an address is one of a domain, as the rules of permission see it."""
+    with suppress(InvalidAddress):
+        host, domain = parse_address(url).host, normalize_host(domain)
+        return host == domain or host.endswith(f".{domain}")
+    return False
 
 
 def _is_like_command(command: str, pattern: str) -> bool:

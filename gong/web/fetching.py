@@ -102,7 +102,7 @@ class FetchedPage(NamedTuple):
 
 
 class OtherHost(NamedTuple):
-    """A redirect to another host, which was not asked."""
+    """A redirect to another host or port, which was not asked."""
 
     url: str
     """Where it leads."""
@@ -133,11 +133,10 @@ async def _follow_redirects(address: WebAddress, access: WebAccess) -> FetchedPa
 
 
 def _is_same_site(before: WebAddress, after: WebAddress) -> bool:
-    """Whether a redirect stays where it is: http may become https, and `www.` come or go."""
-    hosts = {address.host.removeprefix("www.") for address in (before, after)}
-    if len(hosts) > 1 or (before.scheme, after.scheme) == ("https", "http"):
-        return False
-    return before.scheme != after.scheme or before.port == after.port
+    """Whether a redirect stays on its host, for which permission was asked; http may end there."""
+    is_upgrade = (before.scheme, before.port) == ("http", 80) and after.port == 443  # noqa: PLR2004
+    is_same = (before.scheme, before.port) == (after.scheme, after.port)
+    return before.host == after.host and (is_same or (is_upgrade and after.scheme == "https"))
 
 
 async def request_page(

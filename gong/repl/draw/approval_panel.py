@@ -236,6 +236,8 @@ def _describe_rules(event: ApprovalRequested, folder: str) -> str:
                 path = _shorten_paths(pattern, folder)
                 is_same_file = command is None and path == subject
                 words.append(f"{what} of this file" if is_same_file else f"{what} of {path}")
+            case "websearch":
+                words.append("searches of the web")
             case "webfetch":
                 words.append(f"fetching from {pattern.removeprefix('domain:')}")
             case _:

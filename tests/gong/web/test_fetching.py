@@ -9,7 +9,14 @@ import pytest
 
 from gong.ip_addresses import is_public
 from gong.web.addresses import parse_address
-from gong.web.fetching import FetchedPage, FetchError, OtherHost, WebAccess, fetch_page
+from gong.web.fetching import (
+    FetchedPage,
+    FetchError,
+    OtherHost,
+    WebAccess,
+    _is_same_site,
+    fetch_page,
+)
 from tests.gong.web.loopback import moved, response, serve
 
 OTHER = "127.0.0.2"
@@ -112,7 +119,11 @@ async def test_a_loop_of_redirects_ends():
 
 
 @pytest.mark.parametrize(
-    "where", ["http://other.example/x", "http://127.0.0.1:1/x", "//10.0.0.1/x", "http://localhost/"]
+    "where",
+    [
+        *("http://other.example/x", "http://127.0.0.1:1/x", "//10.0.0.1/x", "http://localhost/"),
+        *("https://127.0.0.1/x", "http://www.127.0.0.1.example/", "http://[::1]/"),
+    ],
 )
 async def test_another_origin_is_named_and_not_asked(where):
     async with serve(lambda _: moved(where)) as (port, _):
@@ -121,6 +132,21 @@ async def test_another_origin_is_named_and_not_asked(where):
     assert isinstance(answer, OtherHost)
     assert answer.source == source
     assert answer.url == parse_address(where if ":/" in where else f"http:{where}").url
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_followed"),
+    [
+        ("http://x.org/", "https://x.org/a", True),
+        ("https://x.org/", "https://x.org:443/a", True),
+        ("https://x.org/", "http://x.org/a", False),
+        ("http://x.org/", "https://x.org:8443/a", False),
+        ("http://x.org:8080/", "https://x.org/a", False),
+        ("https://x.org/", "https://www.x.org/", False),
+    ],
+)
+def test_https_of_the_same_host_is_the_same_site(before, after, is_followed):
+    assert _is_same_site(parse_address(before), parse_address(after)) == is_followed
 
 
 @pytest.mark.parametrize(
