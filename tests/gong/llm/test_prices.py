@@ -9,8 +9,16 @@ import pytest
 
 from gong.config import Settings
 from gong.llm.model_names import ModelNames
-from gong.llm.price_lists import ListedModel, NameRule, Period, PriceLists, load_price_lists
+from gong.llm.price_lists import (
+    SHIPPED,
+    ListedModel,
+    NameRule,
+    Period,
+    PriceLists,
+    load_price_lists,
+)
 from tape.model.entries import Cost, Usage
+from tests.gong.llm.price_snapshot import render_snapshot
 
 NAMES = ModelNames.from_settings(Settings())
 AT = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -123,6 +131,11 @@ def test_every_shipped_row_is_readable_and_every_preset_names_a_list_that_is_the
     )
     named = {preset.price_list for preset in NAMES.presets.values()} - {""}
     assert named <= lists.hosts.keys()
+
+
+def test_the_shipped_lists_are_what_the_snapshot_makes_of_them():
+    data = SHIPPED.read_bytes()
+    assert render_snapshot(data) == data.decode()
 
 
 def test_counts_of_tools_and_services_add_up():
