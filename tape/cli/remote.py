@@ -17,6 +17,7 @@ from ..remote.audit import read_events
 from ..remote.behind import read_remote_behind
 from ..remote.changed import find_changed
 from ..remote.cursor import REMOTES_NAME, Cursor
+from ..remote.leases import find_fresh_leases
 from ..remote.merging import find_mergeable, merge_chunks
 from ..remote.pull import find_new_chunks
 from ..remote.registry import (
@@ -201,15 +202,18 @@ def default(options: GlobalOptions, name: str) -> int:
 def status(options: GlobalOptions, name: str | None, probe: bool, as_json: bool) -> int:
     """Show how far this store and a remote are apart: tapes to push, tapes to pull, the last push.
 
-    --probe tries again whether it creates an object once. --json prints {name, url, push, pull,
-    pushed, behind, complaint}: how many tapes have something new here, and there, when something
-    was pushed last, how many tapes wait for a push of their own, and why the last one failed.
+    Names who works on a branch there now. --probe tries again whether it creates an
+    object once. --json prints {name, url, push, pull, pushed, behind, complaint, working [{tape,
+    branch, person, machine, time}]}: how many tapes have something new here, and there, when
+    something was pushed last, how many tapes wait for a push of their own, and why the last one
+    failed.
     """
     with open_named_remote(options, name) as (library, chosen, known, there, cursor):
         push = len(find_changed(library, cursor))
         pull = len(find_new_chunks(there, cursor).wanted)
         pushed = cursor.read_log_number("time")
         state = read_remote_behind(library.store.path, chosen)
+        working = find_fresh_leases(there)
         if probe:
             probe_remote(there)
     last = format_timestamp(pushed) if pushed else None
@@ -223,6 +227,16 @@ def status(options: GlobalOptions, name: str | None, probe: bool, as_json: bool)
                 "pushed": last,
                 "behind": state.tapes,
                 "complaint": state.complaint or None,
+                "working": [
+                    {
+                        "tape": at.tape,
+                        "branch": at.branch,
+                        "person": lease.person,
+                        "machine": lease.machine,
+                        "time": lease.time,
+                    }
+                    for at, lease in working
+                ],
             }
         )
         return 0
@@ -232,6 +246,7 @@ def status(options: GlobalOptions, name: str | None, probe: bool, as_json: bool)
             f"  {format_count(push, 'tape')} to push, {format_count(pull, 'tape')} to pull",
             f"  last push: {render_time(last) if last else 'none from here'}",
             *([f"  {_describe_behind(state)}"] if state.tapes else ()),
+            *(f"  {at.tape[:SHORT]}: {lease.holder} works on {at.branch}" for at, lease in working),
             *(["  it creates an object only once"] if probe else ()),
         ]
     )

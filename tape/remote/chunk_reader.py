@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..errors import Damaged
-from .objects import TAPES_PREFIX, decode_chunk, make_chunk_key
+from .objects import TAPES_PREFIX, decode_chunk, make_chunk_key, parse_chunk_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,13 +28,14 @@ def read_chunks(remote: Remote, tape: str, after: int, end: int) -> Iterator[Chu
 
     Raises Damaged for a chunk that is missing or cannot be read.
     """
-    keys = [make_chunk_key(tape, number) for number in range(after + 1, end + 1)]
-    if len(keys) > _FEW:
-        newest = _read_one(remote, keys[-1])
+    if end - after > _FEW:
+        newest = _read_one(remote, make_chunk_key(tape, end))
         if newest is not None and (newest.head.gone or _get_first(newest) <= after + 1):
             yield newest
             return
         keys = _list_keys(remote, tape, after, end)
+    else:
+        keys = [make_chunk_key(tape, number) for number in range(after + 1, end + 1)]
     expected = after + 1
     for chunk in _read_all(remote, keys):
         if chunk.head.gone or _get_first(chunk) <= expected:
@@ -58,7 +59,11 @@ def _list_keys(remote: Remote, tape: str, after: int, end: int | None = None) ->
     """Return the keys of chunks that are not empty."""
     last = None if end is None else make_chunk_key(tape, end)
     listed = remote.list(f"{TAPES_PREFIX}{tape}/", make_chunk_key(tape, after))
-    return [item.key for item in listed if item.size and (last is None or item.key <= last)]
+    return [
+        item.key
+        for item in listed
+        if item.size and parse_chunk_key(item.key) and (last is None or item.key <= last)
+    ]
 
 
 def _read_one(remote: Remote, key: str) -> Chunk | None:

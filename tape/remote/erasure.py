@@ -73,6 +73,7 @@ def remove_tape(remote: Remote, tape: str, head: ChunkHead, note: dict[str, str]
     completed. Raises NotFound if the remote has no such tape.
     """
     keys = [listed.key for listed in remote.list(f"{TAPES_PREFIX}{tape}/")]
+    keys = [key for key in keys if parse_chunk_key(key) is not None]
     last = parse_chunk_key(keys[-1]) if keys else None
     if last is None:
         raise NotFound(f"{remote.url} has no tape {tape[:8]}")
@@ -118,7 +119,7 @@ def _list_tapes(remote: Remote) -> set[str]:
 
 def _read_chunks(remote: Remote, tape: str) -> Iterator[Chunk]:
     for listed in [*remote.list(f"{TAPES_PREFIX}{tape}/")]:
-        if listed.size:
+        if listed.size and parse_chunk_key(listed.key) is not None:
             chunk = decode_chunk(listed.key, remote.read(listed.key))
             if chunk is not None:
                 yield chunk

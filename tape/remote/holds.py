@@ -6,6 +6,7 @@ who held a tape, who released it and why stays known.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from .remote import Remote
 
 _PREFIX = "hold/"
+_KEY = re.compile(r"hold/(?P<tape>[0-9a-f]{32})/(?P<number>[0-9]{4,})\Z")
 
 
 class Hold(Struct, omit_defaults=True):
@@ -33,8 +35,9 @@ class Hold(Struct, omit_defaults=True):
 def read_holds(remote: Remote, tape: str = "") -> dict[str, Hold]:
     """Return the tapes that are held, or `tape` alone if it is."""
     newest = {
-        listed.key.split("/")[1]: listed.key
+        match["tape"]: match.string
         for listed in remote.list(f"{_PREFIX}{tape}/" if tape else _PREFIX)
+        if (match := _KEY.match(listed.key)) is not None
     }
     holds = {}
     for identity, data in zip(newest, remote.read_many([*newest.values()]), strict=True):
@@ -49,8 +52,8 @@ def read_holds(remote: Remote, tape: str = "") -> dict[str, Hold]:
 
 def set_hold(remote: Remote, tape: str, hold: Hold) -> None:
     """Hold or release a tape from now on; whoever comes later counts."""
-    keys = [listed.key for listed in remote.list(f"{_PREFIX}{tape}/")]
-    number = int(keys[-1].rpartition("/")[2]) if keys else 0
+    matches = [_KEY.match(listed.key) for listed in remote.list(f"{_PREFIX}{tape}/")]
+    number = max((int(match["number"]) for match in matches if match), default=0)
     data = msgspec.json.encode(hold)
     while not remote.create(f"{_PREFIX}{tape}/{(number := number + 1):04d}", data):
         pass

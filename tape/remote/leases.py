@@ -86,6 +86,13 @@ def find_leases(remote: Remote, tape: str = "") -> list[LeasedBranch]:
     return read_leases(remote, remote.list(f"{_PREFIX}{tape}/" if tape else _PREFIX))
 
 
+def find_fresh_leases(remote: Remote) -> list[tuple[LeasedBranch, Lease]]:
+    """Return the leases that count now."""
+    leases = [(at, at.lease) for at in find_leases(remote) if at.lease]
+    now = remote.now() if leases else 0
+    return [(at, lease) for at, lease in leases if abs(lease.measure_age(now)) <= LEASE_SECONDS]
+
+
 def read_leases(remote: Remote, objects: Iterable[Listed]) -> list[LeasedBranch]:
     """Return what `find_leases` does of the leases among objects that were listed."""
     newest: dict[tuple[str, str], tuple[str, int]] = {}

@@ -50,6 +50,7 @@ _LEVEL = 3
 _TAPE_KEY = re.compile(r"t/(?P<tape>[0-9a-f]{32})/(?P<seq>[0-9]{8})\Z")
 _LOG_KEY = re.compile(r"log/(?P<number>[0-9]{12})\Z")
 TAPES_PREFIX, LOG_PREFIX = "t/", "log/"
+MAX_LOG_NUMBER = 999_999_999_999
 
 
 class Part(NamedTuple):

@@ -79,11 +79,7 @@ def find_new_chunks(remote: Remote, cursor: Cursor) -> NewChunks:
     if new and read == 0:  # all of it: a list of keys is shorter than the log
         growing |= dict.fromkeys(_list_leased(remote, listed), True)
         _note_listed(wanted, remote, TAPES_PREFIX)
-    for number, data in _read_log(remote, new if read else ()):
-        for tape, seq, is_growing in decode_log(make_log_key(number), data):
-            wanted[tape] = max(seq, wanted.get(tape, 0))
-            if is_growing is not None:
-                growing[tape] = is_growing
+    _note_logged(wanted, growing, remote, new if read else ())
     for tape, grows in growing.items():
         if not grows:  # one writer ended, and another one may go on
             growing[tape] = any(at.lease for at in find_leases(remote, tape))
@@ -107,11 +103,27 @@ def _list_leased(remote: Remote, objects: Sequence[Listed]) -> list[str]:
     return [tape for tape, lease in leases if lease.measure_age(now) < GROWING_SECONDS]
 
 
-def _note_listed(wanted: dict[str, int], remote: Remote, prefix: str, after: str = "") -> None:
+def _note_listed(newest: dict[str, int], remote: Remote, prefix: str, after: str = "") -> None:
     """Note the newest chunk of each tape below a prefix."""
     for listed in remote.list(prefix, after):
         if entry := parse_chunk_key(listed.key):
-            wanted[entry.tape] = max(entry.seq, wanted.get(entry.tape, 0))
+            newest[entry.tape] = max(entry.seq, newest.get(entry.tape, 0))
+
+
+def _note_logged(
+    newest: dict[str, int], growing: dict[str, bool], remote: Remote, numbers: Sequence[int]
+) -> None:
+    """Note the chunks that lines of the push log name, and which tapes grow."""
+    for number, data in _read_log(remote, numbers):
+        try:
+            entries = decode_log(make_log_key(number), data)
+        except Damaged:  # what it named is there
+            _note_listed(newest, remote, TAPES_PREFIX)
+            continue
+        for tape, seq, is_growing in entries:
+            newest[tape] = max(seq, newest.get(tape, 0))
+            if is_growing is not None:
+                growing[tape] = is_growing
 
 
 def _read_log(remote: Remote, numbers: Sequence[int]) -> Iterator[tuple[int, bytes]]:

@@ -43,6 +43,7 @@ from .missing import (
 )
 from .objects import (
     LOG_PREFIX,
+    MAX_LOG_NUMBER,
     AuditEvent,
     ChunkHead,
     LogEntry,
@@ -393,10 +394,18 @@ class Pusher:
 
 
 def create_log_line(remote: Remote, number: int, line: bytes) -> int:
-    """Create the next line of the push log, which is likely to have a number; return its number."""
+    """Create the next line of the push log, which is likely to have a number; return its number.
+
+    Raises Damaged where somebody used up the numbers.
+    """
     while not remote.create(make_log_key(number), line):
         later = remote.list(LOG_PREFIX, make_log_key(number))
         number = max((parse_log_key(line.key) or 0 for line in later), default=number) + 1
+        if number > MAX_LOG_NUMBER:
+            key = make_log_key(MAX_LOG_NUMBER)
+            raise Damaged(
+                f"{remote.url}: {key} is no line of ours, and none can follow it", file=key
+            )
     return number
 
 

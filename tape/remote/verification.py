@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..check.finding import Counts
 from ..check.verify import verify
-from ..errors import TapeError
+from ..errors import Damaged, TapeError
 from ..model.line import blank_redacted_data, read_id
 from ..store.recorded_tape import TapeFolders
 from .cursor import Cursor
@@ -124,7 +124,12 @@ def _find_unlogged(remote: Remote, newest: dict[str, int]) -> Iterator[RemoteFin
     keys = [listed.key for listed in remote.list(LOG_PREFIX) if parse_log_key(listed.key)]
     for key, data in zip(keys, remote.read_many(keys), strict=True):
         end = parse_log_key(key) or end
-        for tape, seq, _ in decode_log(key, data or b"[]"):
+        try:
+            entries = decode_log(key, data or b"[]")
+        except Damaged as error:  # what it named is told below
+            yield RemoteFinding("", str(error), partial(remote.replace, key, b"[]"))
+            continue
+        for tape, seq, _ in entries:
             logged[tape] = max(seq, logged.get(tape, 0))
     for tape, seq in newest.items():
         if seq > logged.get(tape, 0):

@@ -10,7 +10,9 @@ import subprocess
 import pytest
 
 from tape.remote.folder import FolderRemote
+from tape.remote.leases import LeaseKeeper
 from tape.remote.registry import open_remote
+from tape.store.replica import Replica
 from tests.tape.cli.conftest import BIN
 
 
@@ -61,6 +63,7 @@ def test_status_counts_both_directions(tape, talk, team, tmp_path):
     there = ["--store", tmp_path / "there"]
     tape("clone", team, *there)
     status = {"name": "team", "url": team.as_uri(), "behind": 0, "complaint": None}
+    status["working"] = []
     assert tape("remote", "status", "--json").json == {
         **status, "push": 1, "pull": 0, "pushed": None
     }  # fmt: skip
@@ -69,6 +72,27 @@ def test_status_counts_both_directions(tape, talk, team, tmp_path):
     assert ran.pop("pushed") > "2026"
     assert ran == {**status, "push": 0, "pull": 0}
     assert tape("remote", "status", "--json", *there).json["pull"] == 1
+
+
+def test_who_works_on_a_branch_is_named_where_others_meet_it(tape, talk, team, tmp_path):
+    there, note = ["--store", tmp_path / "there"], b'{"type":"note","data":{"text":"more"}}\n'
+    tape("push", "--all", "--yes")
+    tape("clone", team, *there)
+    tape("remote", "rm", "origin", *there)
+    tape("remote", "add", "origin", team, "--mode", "barrier", "--raw", *there)
+    tape("pull", *there)
+    LeaseKeeper(FolderRemote(team), Replica("1" * 8, "desk"), "Ada <ada@x.org>").keep(talk, "main")
+    said = "Ada <ada@x.org> on desk works on main"
+    (working,) = tape("remote", "status", "--json").json["working"]
+    assert (working["branch"], working["person"]) == ("main", "Ada <ada@x.org>")
+    assert f"{talk[:8]}: {said}\n" in tape("remote", "status").text
+    tape("append", talk, stdin=note)
+    assert f"{talk[:8]}: {said}: what was written here is main." in tape("push", "--all").text
+    tape("pull", *there)
+    ran = tape("append", talk, *there, stdin=note)
+    assert f"{said}, so entries go to a new branch main." in ran.err
+    ran = tape("append", f"{talk}:main", *there, stdin=note, code=5)
+    assert f"{said}: `tape fork` makes a branch beside it" in ran.err
 
 
 def test_a_secret_is_named_by_its_entry_and_kind(tape, talk, team):

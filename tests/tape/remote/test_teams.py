@@ -11,10 +11,11 @@ import pytest
 
 from tape.check.finding import Counts
 from tape.check.verify import verify
-from tape.errors import NotFound, RemoteUnavailable, UsageError
+from tape.errors import NotFound, Overtaken, RemoteUnavailable, UsageError
 from tape.history.merge_plan import build_merge_anchor, plan_merge
 from tape.remote.cursor import Cursor
 from tape.remote.merging import merge_chunks
+from tape.remote.publish import Publisher
 from tape.remote.push import Pusher
 from tape.remote.registry import open_remote
 from tests.tape import making
@@ -150,10 +151,35 @@ class Team:
                     machine.store.remove(tape)
             case 7 if trashed := self.list_removed(machine):
                 machine.store.restore(chance.choice(trashed))
-            case 8 if names and chance.random() < 0.05:
+            case 8 if names and chance.random() < 0.5:
+                self.publish(machine, chance.choice(names))
+            case 9 if names and chance.random() < 0.05:
                 self.unpush(machine, machine.store.read_tape_id(chance.choice(names)))
             case _:
                 self.step(machine)
+
+    def publish(self, machine, name):
+        """Write with barriers that wait for the remote, which another machine may overtake."""
+        machine.store.projection = Publisher(machine.store, "team", lambda: machine.remote, None)
+        try:
+            with (
+                suppress(Overtaken),
+                machine.store.open_folder(name) as tape,
+                tape.writer() as writer,
+            ):
+                for _ in range(3):
+                    writer.append(making.say(f"published {self.chance.random()}"))
+                    writer.barrier()
+                    if self.chance.random() < 0.3:
+                        self.work_beside(machine)
+        finally:
+            machine.store.projection = None
+
+    def work_beside(self, machine):
+        """Let another machine do something, while one writes."""
+        other = self.chance.choice([at for at in self.machines if at is not machine])
+        with suppress(RemoteUnavailable):
+            self.take_turn(other)
 
     def unpush(self, machine, tape):
         with Cursor.open(machine.store.path, "team") as cursor:
