@@ -104,6 +104,33 @@ SandboxMode = Literal["off", "read-only", "workspace-write"]
 """off: no sandbox · read-only: nothing is written · workspace-write: the folders are."""
 
 
+class LanguageServerSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """The table [lsp.servers.NAME]: a language server; see docs/lsp.md."""
+
+    command: tuple[str, ...] = ()
+    """Its program and arguments; empty is that of the known server of this name."""
+    files: dict[str, str] = field(default_factory=dict)
+    """Patterns of file names, each with the language of such files: {"*.py" = "python"}."""
+    options: dict[str, Any] = field(default_factory=dict)
+    """Its initializationOptions."""
+    settings: dict[str, Any] = field(default_factory=dict)
+    """Its configuration, by section."""
+    enabled: bool = True
+    """Whether it is used."""
+
+
+class LspSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """The table [lsp]: language servers; see docs/lsp.md."""
+
+    enabled: bool = True
+    """Whether language servers are used at all."""
+    discover: bool | None = None
+    """Whether known servers on the PATH are used without a table; None is inside a sandbox only, as
+    some run code of the project."""
+    servers: dict[str, LanguageServerSettings] = field(default_factory=dict)
+    """Your servers, by name."""
+
+
 class SandboxSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """The table [sandbox]: a border around what commands do; see docs/sandbox.md."""
 
@@ -253,6 +280,8 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """What is recorded of the files that calls change."""
     web: WebSettings = WebSettings()
     """What is fetched from the web."""
+    lsp: LspSettings = LspSettings()
+    """Which language servers are used."""
     skills: SkillSettings = SkillSettings()
     """Which skills there are."""
     sandbox: SandboxMode | SandboxSettings = "off"

@@ -85,7 +85,7 @@ ORDER = {
             "hooks",
             "checkpoints",
         ),
-        *("mcp", "skills"),
+        *("mcp", "lsp", "skills"),
         *(
             "context",
             "agent",

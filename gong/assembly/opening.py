@@ -204,7 +204,31 @@ def load_tool_sources(front: FrontEnd, sandbox: Sandbox | None = None) -> tuple[
             front.warn(warning)
         if servers is not None and tool_patterns != ():
             sources.append(servers)
+    if languages := _load_languages(front, sandbox):
+        sources.append(languages)
     return tuple(sources)
+
+
+def _load_languages(front: FrontEnd, sandbox: Sandbox | None) -> ToolSource | None:
+    """Return the language servers of a session on this machine; None without any."""
+    lsp, tools = front.settings.lsp, front.settings.tools
+    is_offered = is_profile_choice(tools) or "lsp" in (tools or ())
+    may_find = sandbox is not None if lsp.discover is None else lsp.discover
+    if not (lsp.enabled and is_offered and (lsp.servers or may_find)) or front.place != LOCAL:
+        return None
+    from ..lsp.servers import find_servers  # only where some may be used
+    from ..lsp.session_languages import SessionLanguages
+
+    servers = find_servers(lsp, front.environ, is_inside=sandbox is not None)
+    if not servers:
+        return None
+    return SessionLanguages(
+        servers,
+        folder=str(Path(front.folder).resolve()),
+        environ=front.environ,
+        rules=front.settings.variable_rules,
+        sandbox=sandbox,
+    )
 
 
 def _list_foreign(names: tuple[str, ...] | None) -> tuple[str, ...]:

@@ -44,7 +44,7 @@ _FAMILIES = {
     "read": (
         "read", "read_file", "grep", "find", "glob", "ls", "list_dir", "list_directory",
         "grep_search", "search_file_content", "read_many_files", "view", "view_file", "grep_files",
-        "list_files", "file_search", "search_files", "view_image", "notebookread",
+        "list_files", "file_search", "search_files", "view_image", "notebookread", "lsp",
     ),
     "websearch": ("websearch", "web_search", "google_web_search"),
     "webfetch": ("webfetch", "web_fetch", "fetch", "fetch_url"),

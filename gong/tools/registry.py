@@ -25,7 +25,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 from msgspec.structs import replace
@@ -172,6 +172,20 @@ TOOL_PRESETS: Mapping[str, tuple[str, ...]] = {
 """Presets of tools; names that a registry does not have are left out."""
 
 
+class CallWatcher(Protocol):
+    """Looks at the calls that run, and may add to their results."""
+
+    async def begin_call(self, call: ToolCall, context: ToolContext) -> None:
+        """Look at a call before it runs."""
+        ...
+
+    async def end_call(
+        self, call: ToolCall, result: ToolOutcome, context: ToolContext
+    ) -> ToolOutcome:
+        """Return the result of a call as the model gets it."""
+        ...
+
+
 class ToolRegistry:
     """Tools by name, in the order they were added; all are active until some are chosen."""
 
@@ -188,6 +202,8 @@ class ToolRegistry:
         """Tools that run when they are called, though they are not offered."""
         self.truncation: Middleware = TruncationMiddleware(TruncationService())
         """Cuts the results that nothing else has cut; can be replaced."""
+        self.watcher: CallWatcher | None = None
+        """Looks at each call before and after it runs."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -214,7 +230,7 @@ class ToolRegistry:
         other = ToolRegistry(self._tools.values())
         other._chosen, other.registered = self._chosen, self.registered
         other._of_profile = self._of_profile
-        other.truncation = self.truncation
+        other.truncation, other.watcher = self.truncation, self.watcher
         return other
 
     def unregister(self, name: str) -> None:
@@ -329,6 +345,15 @@ class ToolRegistry:
     ) -> ToolOutcome:
         """Run the tool's body and cut what it did not cut itself, this time by `options`."""
         context = dataclasses.replace(context, tool=prepared.tool.name)
+        if self.watcher is None:
+            return await self._run_tool(prepared, context, options)
+        await self.watcher.begin_call(prepared.call, context)
+        result = await self._run_tool(prepared, context, options)
+        return await self.watcher.end_call(prepared.call, result, context)
+
+    async def _run_tool(
+        self, prepared: PreparedCall, context: ToolContext, options: TruncationOptions | None
+    ) -> ToolOutcome:
         try:
             answered: object = await prepared.tool.run(prepared.arguments, context)
         except (asyncio.CancelledError, KeyboardInterrupt):
