@@ -28,7 +28,7 @@ from ..llm.wires.http_client import (
     parse_target,
     translate_error,
 )
-from .addresses import InvalidAddress, parse_address, parse_ip
+from .addresses import parse_address, parse_ip
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -248,7 +248,7 @@ async def _read_response(
     if response.location is not None:
         try:
             return parse_address(urljoin(address.url, response.location))
-        except InvalidAddress as error:
+        except ValueError as error:
             raise FetchError(f"{address.url} leads nowhere: {error}") from None
     if not response.is_success:
         raise FetchError(f"{address.url} answered {describe_status(response.status)}")

@@ -7,6 +7,7 @@ The tree is walked once, without recursion but for tables in tables. What is too
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin
@@ -68,7 +69,10 @@ def convert_page(data: bytes, url: str) -> tuple[str, str]:
         return _extract_plain_text(data), _find_title(root)
     region = find_main_region(root)
     base = root.find(".//base[@href]")
-    writer = _MarkdownWriter(urljoin(url, base.get("href")) if base is not None else url)
+    if base is not None:
+        with suppress(ValueError):  # an address that is none
+            url = urljoin(url, base.get("href"))
+    writer = _MarkdownWriter(url)
     text = writer.write(region)
     title = _find_title(root)
     return text, title

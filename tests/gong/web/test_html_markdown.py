@@ -3,6 +3,8 @@
 import re
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gong.web.html_markdown import convert_page, convert_region
 from gong.web.main_region import find_main_region, is_dropped
@@ -145,3 +147,19 @@ def test_a_self_closed_script_and_comments_are_no_text():
     assert (
         convert(page("<main><!-- no --><p>yes</p><script>no()</script><?php no ?></main>")) == "yes"
     )
+
+
+TAGS = "div p a b em code pre ul ol li table tr td th caption h1 blockquote dl dt dd math main nav"
+PIECES = [
+    *(f"<{slash}{tag}>" for slash in ("", "/") for tag in TAGS.split()),
+    *("<a href='/x(1)'>", "<a href='http://[bad'>", "<base href='http://[bad'>", "<img alt=x>"),
+    *("<td colspan=3 rowspan=2>", "<ol start=x>", "<pre class='language-a b'>", "<p hidden>"),
+    *("<br>", "<hr>", "<!--", "-->", "<script>", "<?x", "\n", "`", "```", "&lt;x&gt;", "\0", "é"),
+    *("words", " a|b "),
+]
+
+
+@given(pieces=st.lists(st.sampled_from(PIECES), max_size=60))
+def test_any_html_becomes_markdown(pieces):
+    markdown, _ = convert_page("".join(pieces).encode(), BASE)
+    assert markdown == markdown.strip("\n")
