@@ -305,12 +305,12 @@ class _RunningCall:
             return failed
         context.recorder.append(approval)
         if approval.decision != "allow":
-            note = Text(f"[Not run outside of the sandbox: {approval.reason}]")
+            note = Text(f"\n\n[Not run outside of the sandbox: {approval.reason}]")
             return replace(failed, content=(*failed.content, note))
         tool_context = dataclasses.replace(self._build_tool_context(), env=outside)
         result = await setup.tools.run(prepared, tool_context)
         refused = ", ".join(failed.refused)
-        note = Text(f"[The sandbox refused {refused}; the user let it run again outside of it.]")
+        note = Text(f"[The sandbox refused {refused}; the user let it run again outside of it.]\n")
         return replace(result, content=(note, *result.content))
 
     def _build_tool_context(self) -> ToolContext:

@@ -29,6 +29,7 @@ _NETWORK = re.compile(
     r"|network is unreachable|ENETUNREACH|no route to host|failed to resolve '?(?P<c>[\w.-]+)?",
     re.IGNORECASE,
 )
+_SHELL = re.compile(r"(?m)^\S*bash: line \d+: (?P<path>.+): Read-only file system$")
 _QUOTED = re.compile(r"['‘\"`](?P<path>[^'’\"`]+)['’\"`]")
 _BEFORE = re.compile(r"(?:^|[: ])(?P<path>[^\s:'\"]+): [^:]*$")
 _WORD = re.compile(r"(?:^|[\s:=(])(?P<path>(?:~?/|\.{1,2}/|\.git\b)[^\s:,;)'\"]*)")
@@ -49,6 +50,12 @@ def find_refusals(output: str, border: Border) -> tuple[str, ...]:
             host = match["a"] or match["b"] or match["c"]
             refusals[f"reaching {host}" if host else "reaching the network"] = None
     return tuple(refusals)[:_MAX_REFUSALS]
+
+
+def find_shell_refusals(output: str) -> tuple[str, ...]:
+    """Return what bash could not write, as it says itself, of a command that ended well."""
+    paths = (match["path"] for match in _SHELL.finditer(output[-_MAX_CHARS:]))
+    return tuple(dict.fromkeys(f"writing {path}" for path in paths))[:_MAX_REFUSALS]
 
 
 def _find_path(line: str) -> str:

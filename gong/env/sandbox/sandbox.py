@@ -47,7 +47,7 @@ from .limits import (
 )
 from .protected import Protection, find_protection
 from .proxy import DomainProxy
-from .refusals import find_refusals
+from .refusals import find_refusals, find_shell_refusals
 from .seccomp import MACHINES, build_filter
 
 if TYPE_CHECKING:
@@ -257,9 +257,10 @@ class Sandbox:
     def find_refusals(self, output: bytes, exit_code: int) -> tuple[str, ...]:
         """Return what the border refused a program, as far as its output tells."""
         refused = () if self.proxy is None else self.proxy.take_refusals()
-        if exit_code == 0:
-            return refused
-        others = find_refusals(output.decode("utf-8", "replace"), self.border)
+        text = output.decode("utf-8", "replace")
+        if exit_code == 0:  # what the shell itself could not do is lost among what went well
+            return (*refused, *find_shell_refusals(text))
+        others = find_refusals(text, self.border)
         if refused:
             others = tuple(each for each in others if not each.startswith("reaching"))
         return (*refused, *others)

@@ -78,7 +78,7 @@ async def test_a_refused_command_runs_outside_once_a_person_allows_it(base):
     assert played.questions == [f"the sandbox refused {what}: run it again outside of the sandbox?"]
     assert (played.outside / "a").read_text() == "x\n"
     note = f"[The sandbox refused {what}; the user let it run again outside of it.]"
-    assert played.results == [f"{note}inside\n"]
+    assert played.results == [f"{note}\ninside\n"]
     assert played.approvals == [("allow", "sandbox"), ("allow", "user")]
 
 

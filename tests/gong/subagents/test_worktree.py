@@ -9,6 +9,7 @@ import pytest
 from gong.config import PermissionSettings
 from gong.tools.agent_runs import AgentOrder
 from tests.gong.agent.conftest import call, seen
+from tests.gong.env.sandbox.world import needs_bubblewrap
 
 DONE = {"text": "done"}
 
@@ -88,3 +89,19 @@ async def test_hooks_of_the_repository_do_not_run(stage, repository):
 async def test_without_a_repository_there_is_no_worktree(stage):
     with pytest.raises(Exception, match="is in no git repository"):
         await run_in_worktree(stage, {"text": "looked"})
+
+
+@needs_bubblewrap
+async def test_a_sub_agent_in_a_worktree_stays_in_a_sandbox(stage, repository):
+    """M220: the border of its parent moves to the worktree."""
+    commit = f"echo two > file; git commit -qam second; echo x > {repository}/.git/config"
+    calls = (
+        call("bash", command=commit),
+        call("write", path=str(repository / "new"), content="x\n"),
+    )
+    change = {"tool_calls": [*calls]}
+    report = await run_in_worktree(stage, change, DONE, sandbox="workspace-write")
+    assert "Its work is in the git worktree" in report.output
+    assert git(repository, "log", "--oneline", "--branches=gong/*").count("\n") == 1
+    assert git(repository, "config", "user.name") == "t"
+    assert not (repository / "new").exists()

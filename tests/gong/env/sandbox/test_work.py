@@ -1,8 +1,8 @@
 """Work inside the sandbox: commits, worktrees, Python, node; and what it leaves behind."""
 
+import ctypes
 import os
 import shutil
-import subprocess
 
 import pytest
 
@@ -98,29 +98,26 @@ def test_node_works_inside(world):
     assert "/gong-sandbox-" in output
 
 
+IN_CHANGES = 0x2 | 0x4 | 0x40 | 0x80 | 0x100 | 0x200  # what linux/inotify.h calls modify … delete
+
+
 def test_no_file_appears_because_of_the_sandbox(world):
     """M220: names that are protected and missing stay missing, during commands, too."""
-    before = world.run_outside(
-        "git status --porcelain --ignored; ls -A . .git sub .git/modules/sub"
-    )
-    watch = subprocess.Popen(
-        ("bash", "-c", "while :; do ls -A . .git; done | sort -u | head -c 100000"),
-        cwd=world.project,
-        stdout=subprocess.PIPE,
-        start_new_session=True,
-    )
-    names = set((world.project).iterdir()) | set((world.project / ".git").iterdir())
-    outputs = run(world, *["ls -A . .git"] * 20)
-    os.killpg(watch.pid, 15)
-    watch.wait()
-    assert watch.stdout is not None
-    watch.stdout.close()
-    assert (
-        world.run_outside("git status --porcelain --ignored; ls -A . .git sub .git/modules/sub")
-        == before
-    )
-    seen = {name for output in outputs for name in output.split("\n") if name and ":" not in name}
-    assert seen <= {path.name for path in names}
+    listing = "git status --porcelain --ignored; ls -A . .git sub .git/modules/sub"
+    before = world.run_outside(listing)
+    library = ctypes.CDLL(None)
+    handle = library.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+    for folder in (".", ".git", "sub", ".git/modules", ".git/modules/sub", "conf", ".gong"):
+        path = os.fsencode(world.project / folder)
+        assert library.inotify_add_watch(handle, path, IN_CHANGES) >= 0
+    outputs = run(world, *["ls -A . .git"] * 50)
+    with pytest.raises(BlockingIOError):  # nothing happened
+        os.read(handle, 4096)
+    os.close(handle)
+    assert world.run_outside(listing) == before
+    assert len({*outputs}) == 1
+    names = {path.name for place in (".", ".git") for path in (world.project / place).iterdir()}
+    assert {name for name in outputs[0].split("\n") if name and ":" not in name} == names
 
 
 def test_a_sandbox_that_only_reads_writes_nothing(world):
@@ -139,6 +136,8 @@ def test_what_was_refused_is_named(world):
             "cat ~/.ssh/id_fake",
             "echo x > .gong/config.toml; exit 1",
             "exit 3",
+            "echo x > /etc/marker; true",
+            "echo 'a: Read-only file system'",
         ]
     )["results"]
     assert [result[2] for result in results] == [
@@ -147,4 +146,26 @@ def test_what_was_refused_is_named(world):
         [],
         ["writing .gong/config.toml"],
         [],
+        ["writing /etc/marker"],
+        [],
     ]
+
+
+def test_a_worktree_among_gongs_own_files_has_a_border_around_it(world):
+    """M220: that is where sub-agents with a worktree work; the rest of that folder is hidden."""
+    place = world.home / ".local/state/gong/worktrees/project/agent"
+    place.parent.mkdir(parents=True)
+    (world.home / ".local/state/gong/trust.json").write_text("FAKE-ANSWER")
+    world.run_outside(f"git worktree add -q -b gong/agent {place}")
+    results = world.run_inside(
+        [
+            "echo x > new && git add new && git commit -qm agent && git log -1 --format=%s",
+            f"cat {world.home}/.local/state/gong/trust.json",
+            f"echo x > {world.project}/Makefile",
+            f"echo x >> {world.project}/.git/config",
+        ],
+        folder=str(place),
+    )["results"]
+    assert results[0][:2] == [0, "agent\n"]
+    assert [results[1][0] != 0, results[3][0] != 0] == [True, True]
+    assert (world.project / "Makefile").read_text() == "all:\n"
