@@ -73,6 +73,8 @@ class EditorEnvironment(LocalEnvironment):
         """Write a file through its editor; what it does not write so goes to the disk."""
         text = _read_text(data)
         place = self.resolve(path, exact=True)
+        if self.sandbox is not None:
+            self.require_writable(place)
         if text is not None and await self.files.write(place, text):
             try:
                 if await super().read_file(path, root) == data:

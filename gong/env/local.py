@@ -241,7 +241,7 @@ class LocalEnvironment:
         """
         _require_folder(self._folder)
         if self.sandbox is not None:
-            path = self._require_writable(path)
+            path = self.require_writable(path)
             root = root or self.sandbox.border.find_root(path)
         if root is not None:
             await run_to_end(write_file_below, root, path, data)
@@ -252,7 +252,7 @@ class LocalEnvironment:
         """Make every change, or none; once begun they are finished, even if cancelled."""
         if self.sandbox is not None:
             for change in changes:
-                self._require_writable(change.path)
+                self.require_writable(change.path)
         return await run_to_end(commit_changes, root, changes)
 
     async def grep(self, path: str, search: Search, root: str | None = None) -> LineMatches:
@@ -415,7 +415,7 @@ class LocalEnvironment:
             return program
         return None if self.sandbox.border.may_write(os.path.realpath(program)) else program
 
-    def _require_writable(self, path: str) -> str:
+    def require_writable(self, path: str) -> str:
         """Return where a path leads; PermissionError where the sandbox refuses writing there."""
         real = find_real_path(self._resolve_path(path))
         if self.sandbox is not None and not self.sandbox.border.may_write(real):

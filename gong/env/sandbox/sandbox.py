@@ -394,7 +394,8 @@ def open_sandbox(request: SandboxRequest, kinds: Sequence[Availability] | None =
     fcntl.flock(lock, fcntl.LOCK_EX)
     try:
         Path(place, "tmp").mkdir(mode=0o700)
-        protection = find_protection(roots, os.path.realpath(request.folder))
+        own_code = os.path.realpath(sys.prefix), str(Path(__file__).resolve().parents[2])
+        protection = find_protection(roots, os.path.realpath(request.folder), own_code)
         if not request.writes:
             protection = Protection()
         hidden = find_hidden(request.home, request.own_folders, request.hidden, request.visible)

@@ -30,6 +30,7 @@ from gong.cli.acp import list_offered_models
 from gong.config import Settings
 from gong.hosting.hub import HostOffer, SessionHub
 from tests import warm
+from tests.gong.env.sandbox.world import needs_bubblewrap
 
 SERVER = str(Path(__file__).parent.parent / "mcp/sample_server.py")
 PIXEL = base64.b64encode(b"\x89PNG\r\n\x1a\n").decode()
@@ -335,6 +336,23 @@ async def test_a_write_goes_through_the_editor_and_is_on_the_disk_in_every_case(
         await agent.prompt(session_id=made.session_id, prompt=[text_block("write it")])
         assert client.written == {f"{folder}/made.txt": "a heron\n"}
         assert Path(folder, "made.txt").read_text() == "a heron\n"  # noqa: ASYNC240
+
+
+@needs_bubblewrap
+async def test_a_write_outside_of_the_sandbox_does_not_reach_the_editor(edit, tmp_path):
+    config = tmp_path / ".config/gong/config.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text('sandbox = "workspace-write"\npermissions.mode = "bypass"\n')
+    answers = [
+        {"tool_calls": [{"name": "write", "args": {"path": path, "content": "a heron\n"}}]}
+        for path in ("../made.txt", "made.txt")
+    ]
+    answers.append({"text": "done"})
+    async with edit(files=True, answers=answers) as (client, agent, folder):
+        made = await agent.new_session(cwd=folder, mcp_servers=[])
+        await agent.prompt(session_id=made.session_id, prompt=[text_block("write it")])
+    assert [*client.written] == [f"{folder}/made.txt"]
+    assert not (tmp_path / "made.txt").exists()
 
 
 async def test_further_folders_of_a_session_are_worked_in(edit, tmp_path):

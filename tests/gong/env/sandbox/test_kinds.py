@@ -180,6 +180,10 @@ def test_what_is_protected_is_found_in_nested_repositories(tmp_path):
     }
     assert f"{root}/.git/commondir" in found.watched
     assert found.remarks == ()
+    (tmp_path / ".venv").mkdir()
+    found = find_protection((root,), root, (f"{root}/.venv", f"{root}/gong"))
+    assert f"{root}/.venv" in found.fixed
+    assert found.remarks == (f"{root}/gong is gong's own code, which commands can change",)
 
 
 @pytest.mark.parametrize("folder", ["", "/", "own", "missing/../.."])
