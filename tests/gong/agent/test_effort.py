@@ -52,6 +52,7 @@ async def test_the_session_goes_before_the_models_row_and_that_before_the_file(
     [
         ("bedrock/us.anthropic.claude-sonnet-5-5", "medium"),
         ("openrouter/anthropic/claude-haiku-4.5", "medium"),
+        ("openai/gpt-5.1", "medium"),
         (GPT5, None),
         (GPT4O, None),
         ("anthropic/claude-unheard-of", None),
@@ -208,6 +209,9 @@ async def test_an_unknown_window_is_reported_once(stage, settings, warns):
     [
         ("openai/gpt-5", "high"),
         ("openai/gpt-4.99", "high"),
+        ("anthropic/claude-opus-4-6", "high"),
+        ("openrouter/anthropic/claude-sonnet-4.6", "high"),
+        ("google/gemini-3.8-flash", "high"),
         ("openai-chat/some", "high"),
         ("groq/openai/gpt-oss-120b", "high"),
         ("openai/gpt-6-astra", "xhigh"),
