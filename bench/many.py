@@ -69,32 +69,32 @@ class Place(NamedTuple):
         return self.home / ".tape"
 
 
-def make_place(path: Path, tapes: int) -> Place:
-    """Make a store of so many tapes with its projects, and its index."""
+def make_place(path: Path, tapes: int, turns: int = TURNS) -> Place:
+    """Make a store of so many tapes with its projects."""
     home = path / f"home-{tapes}"
     for name in (*(f"p{n}" for n in range(PROJECTS)), "none"):
         (home / name).mkdir(parents=True)
-    make_tapes(home / ".tape", tapes, [str(home / f"p{n}") for n in range(PROJECTS)])
+    make_tapes(home / ".tape", tapes, [str(home / f"p{n}") for n in range(PROJECTS)], turns)
     return Place(home, home / "p0", home / "none")
 
 
-def make_tapes(store: Path, tapes: int, folders: list[str]) -> None:
+def make_tapes(store: Path, tapes: int, folders: list[str], turns: int = TURNS) -> None:
     """Write whole small tapes, as recorded over the last year; the newest one is an hour old."""
     Store(store, durable=False).open_tapes_folder().close()
     random, now = Random(SEED), time.time_ns() // 1000
     for n in range(tapes):
         age = 3_600_000_000 + (tapes - n) * 365 * DAY // tapes
-        write_tape(store / "tapes", random, folders[n % len(folders)], now - age)
+        write_tape(store / "tapes", random, folders[n % len(folders)], now - age, turns)
 
 
-def write_tape(tapes: Path, random: Random, cwd: str, began: int) -> None:
+def write_tape(tapes: Path, random: Random, cwd: str, began: int, turns: int = TURNS) -> None:
     """Write the files of one tape: a phase with its turns, and two lines in the journal."""
     identity = random.randbytes(16).hex()
     title = f"{random.choice(WORDS)} {random.choice(WORDS)} {random.randrange(1000)}"
     folder = tapes / f"{format_timestamp(began)[:10]}-{title.replace(' ', '-')}-{identity[:8]}"
     model = f"model-{random.randrange(4)}"
     said: list[Payload] = [Start(identity, PHASE, "main", cwd, "bench/1", cwd)]
-    for _ in range(TURNS):
+    for _ in range(turns):
         said.append(User((Text(f"please fix the {title} in {random.choice(WORDS)}.py"),)))
         usage = Usage(input=900, output=80, total=980)
         said.append(
