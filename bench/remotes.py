@@ -11,6 +11,7 @@ import os
 import sys
 import tempfile
 from contextlib import ExitStack, contextmanager
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,12 +21,21 @@ from measure import Row, by_turns, seconds, table
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from tape.index.library import list_tapes, open_store
+from tape.model.entries import Text, User
 from tape.remote.changed import find_changed
 from tape.remote.cursor import Cursor
 from tape.remote.folder import FolderRemote
+from tape.remote.merging import merge_chunks
+from tape.remote.opening import open_store as open_writing_store
 from tape.remote.pull import pull_tapes
 from tape.remote.push import Pusher
-from tape.remote.registry import open_remote
+from tape.remote.registry import (
+    KnownRemote,
+    Registry,
+    begin_remote,
+    open_remote,
+    write_registry,
+)
 from tape.store.store import Beginning, Store
 from tests.tape import making
 from tests.tape.remote.proxy import proxying_http
@@ -39,6 +49,7 @@ if TYPE_CHECKING:
     from tape.remote.remote import Remote
 
 TAPES, ROUNDS = 1_000, 5
+BARRIERS, CHUNKS = 200, 500
 _BATCH = 50
 
 
@@ -165,6 +176,92 @@ def nothing_new_row(store: Store, tapes: int, rounds: int) -> Row:
 
 
 @contextmanager
+def writing(path: Path, known: KnownRemote | None) -> Iterator[Callable[[], None]]:
+    """Yield what appends an entry of 1 KB and waits for its barrier, to a store with a remote."""
+    Store(path).open_tapes_folder().close()
+    if known is not None:
+        with open_remote(known.url) as remote:
+            begin_remote(remote)
+        write_registry(path, Registry({"team": known}))
+    numbers = count()
+    with (
+        open_writing_store(path) as (store, _),
+        store.create(Beginning("/src", "bench/1")) as tape,
+        tape.writer() as writer,
+    ):
+
+        def append() -> None:
+            writer.append(User((Text(f"{next(numbers)} {'a prompt ' * 110}"),)))
+            writer.barrier()
+
+        append()
+        if known is not None and known.mode == "async":
+            writer.barrier()
+            with Cursor.open(path, "team") as cursor, open_remote(known.url) as remote:
+                assert not [
+                    done.error
+                    for done in Pusher(store, remote, cursor).push([tape.id])
+                    if done.error
+                ]
+        yield append
+
+
+def barrier_rows(place: Path, endpoint: str, port: int, rounds: int) -> list[Row]:
+    """Measure what a barrier costs with a remote."""
+    rows, data = [], os.urandom(900)
+    (place / "mirror").mkdir()
+    addresses = {
+        "S3": f"s3://tapes/barrier?endpoint={endpoint}&region=us-east-1",
+        "PostgreSQL": f"postgresql://tape@127.0.0.1:{port}/postgres?team=barrier",
+    }
+    with ExitStack() as stack:
+        local = stack.enter_context(writing(place / "none", None))
+        for name, url in addresses.items():
+            known = KnownRemote(url, raw=True, mode="barrier")
+            both = stack.enter_context(writing(place / f"barrier-{name}", known))
+            remote, keys = stack.enter_context(open_remote(url)), count()
+
+            def write_both(remote: Remote = remote, keys: Iterator[int] = keys) -> None:
+                local()
+                remote.create(f"bare/{next(keys)}", data)
+
+            pair = by_turns(
+                rounds, lambda both=both: seconds(both), lambda bare=write_both: seconds(bare)
+            )
+            floor = "a local one and a bare create"
+            rows.append(Row(f"barrier with {name}", floor, pair.ratio, "×", 1.3))
+        known = KnownRemote((place / "mirror").as_uri())
+        mirrored = stack.enter_context(writing(place / "async", known))
+        pair = by_turns(rounds, lambda: seconds(mirrored), lambda: seconds(local))
+        rows.append(Row("barrier with a mirror in the background", "none", pair.ratio, "×", 1.1))
+    return rows
+
+
+def merged_row(place: Path, endpoint: str) -> Row:
+    """Measure how many requests a tape of many chunks takes once they were merged."""
+    store, address = (
+        Store(place / "chunks", durable=False),
+        "s3://tapes/merged?endpoint={}&region=us-east-1",
+    )
+    with proxying_http(endpoint) as (proxy, faults), open_remote(address.format(proxy)) as remote:
+        begin_remote(remote)
+        with (
+            store.create(Beginning("/src", "bench/1")) as tape,
+            Cursor.open(store.path, "m") as cursor,
+        ):
+            for number in range(CHUNKS):
+                making.write(tape, f"prompt {number}")
+                assert [done.chunks for done in Pusher(store, remote, cursor).push([tape.id])] == [
+                    1
+                ]
+            merge_chunks(remote, tape.id)
+        faults.reset()
+        assert pull(Store(place / "unchunked", durable=False), remote, "m") == 1
+    what = f"pull of a tape of {CHUNKS} chunks, merged"
+    return Row(what, "requests", len(faults.requests), "", 3)
+
+
+@contextmanager
 def serving(place: Path) -> Iterator[tuple[str, int]]:
     """Yield the endpoint of an S3 server and the port of PostgreSQL."""
     with ExitStack() as stack:
@@ -187,6 +284,8 @@ def measure(place: Path, tapes: int, rounds: int) -> list[Row]:
             *s3_rows(store, endpoint, place, tapes, rounds),
             *postgres_rows(store, port, tapes, rounds),
             nothing_new_row(store, tapes, rounds),
+            *barrier_rows(place, endpoint, port, BARRIERS if rounds >= ROUNDS else rounds),
+            merged_row(place, endpoint),
         ]
 
 
