@@ -31,6 +31,7 @@ _DRILL = "tests/docs/test_team.py runs it, against real servers"
 _SERVERS = "needs the servers of a compose file; tests/tape/remote pushes to such"
 UNRUN = {
     "tape remote add team postgresql://tape@127.0.0.1/tapes": _SERVERS,
+    "tape search --remote team 'connection refused'": "tests/tape/remote/test_catalogue.py does",
     "tape remote add bucket "
     "'s3://tapes/team?endpoint=http://127.0.0.1:9000&region=us-east-1'": _SERVERS,
     "tape push --all --yes --to team": _SERVERS,
