@@ -17,6 +17,8 @@ from .main_region import find_main_region, is_dropped
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+MAX_MARKDOWN_CHARS = 2_000_000
+"""Characters of Markdown after which a page is left: half a million tokens are for no model."""
 MAX_DEPTH = 2000
 """Levels of elements; the parser drops what is below 2048."""
 _BLOCKS = frozenset(
@@ -161,6 +163,8 @@ class _MarkdownWriter:
         """Where each open mark began: paragraph and place in `_inline`."""
         self._heading = ""
         self._was_in_list = False
+        self._size = 0
+        """Characters that are written."""
 
     def write(self, region: Any) -> str:
         """Return the Markdown of a region."""
@@ -187,6 +191,9 @@ class _MarkdownWriter:
                 self._close(element)
             if element is not region and element.tail:
                 self._inline.append(element.tail)
+            if self._size > MAX_MARKDOWN_CHARS:
+                self._write_block(["[The page is longer: the rest of it is left out.]"])
+                break
         self._flush()
         return "\n".join(self._lines).strip("\n")
 
@@ -357,6 +364,7 @@ class _MarkdownWriter:
                 before += level.rest if level.first is None else level.first
                 level.first = None
             self._lines.append(before + line if line else before.rstrip())
+            self._size += len(self._lines[-1]) + 1
 
     def _write_code(self, element: Any) -> None:
         code = "".join(_list_code(element, is_block=True)).replace("\r\n", "\n")
@@ -374,22 +382,21 @@ class _MarkdownWriter:
 
     def _write_table(self, table: Any) -> bool:
         """Write a table of cells; False for one that lays out a page, which is walked."""
-        rows = [row for row in table.iter("tr") if _find_table(row) is table]
+        if self._is_cell or next(table.iterdescendants("pre", "table"), None) is not None:
+            return False
+        rows = [*table.iterdescendants("tr")]
         code = _read_code_rows(rows)
         if code is not None:
             self._write_fence(code, _find_language(table))
             return True
-        if self._is_cell or next(table.iter("pre", "table"), table) is not table:
-            inner = [child for child in table.iter("pre", "table") if child is not table]
-            if inner or self._is_cell:
-                return False
-        grid = _spread_cells([self._read_row(row) for row in rows])
+        grid = _spread_cells(self._read_rows(rows))
         width = max(map(len, grid), default=0)
         if width == 0 or not any(any(row) for row in grid):
             return True
         if width == 1 or len(grid) == 1:
             return False
-        has_head = all(cell.tag == "th" for cell in _list_cells(rows[0]))
+        first = next(cells for row in rows if (cells := _list_cells(row)))
+        has_head = all(cell.tag == "th" for cell in first)
         caption = table.find("caption")
         if caption is not None:
             self._inline.append("".join(caption.itertext()))
@@ -400,6 +407,17 @@ class _MarkdownWriter:
         self._write_block(lines)
         return True
 
+    def _read_rows(self, rows: Sequence[Any]) -> list[list[tuple[str, int, int]]]:
+        """Return the cells of rows, as many as there is room for."""
+        cells: list[list[tuple[str, int, int]]] = []
+        size = self._size
+        for row in rows:
+            if size > MAX_MARKDOWN_CHARS:
+                break
+            cells.append(self._read_row(row))
+            size += sum(len(text) + len(" | ") for text, _, _ in cells[-1])
+        return cells
+
     def _read_row(self, row: Any) -> list[tuple[str, int, int]]:
         """Return the text, columns and rows of each cell."""
         return [
@@ -408,13 +426,11 @@ class _MarkdownWriter:
         ]
 
     def _read_cell(self, cell: Any) -> str:
+        if not len(cell):  # most cells are plain
+            return " ".join((cell.text or "").split()).replace("|", "\\|")
         text = _MarkdownWriter(self._base, is_cell=True).write(cell)
         lines = filter(None, (line.strip() for line in text.split("\n")))
         return "<br>".join(lines).replace("|", "\\|")
-
-
-def _find_table(row: Any) -> Any:
-    return next(row.iterancestors("table"), None)
 
 
 def _list_cells(row: Any) -> list[Any]:

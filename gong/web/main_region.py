@@ -8,6 +8,7 @@ navigation, what is hidden, and the marks that link a heading to itself.
 from __future__ import annotations
 
 import re
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -23,6 +24,9 @@ _MARKED = (
 """Where pages mark their main part, the surest first."""
 _MIN_SHARE, _MIN_CHARS = 0.3, 2000
 """Of the words of a page, or characters, that a marked part has where it is believed."""
+_MAX_REGIONS = 50
+"""Parts with the same mark that are compared; each is read for that."""
+_MAX_PARENTS = 40
 DROPPED_TAGS = frozenset(
     {
         "script", "style", "template", "noscript", "nav", "form", "button", "input", "select",
@@ -57,7 +61,7 @@ def find_main_region(root: Any) -> Any:
     body = bodies[0] if bodies else root
     total = _count_words(body)
     for path in _MARKED:
-        regions = root.xpath(path)
+        regions = root.xpath(path)[:_MAX_REGIONS]
         if not regions:
             continue
         sizes = [_count_words(element) for element in regions]
@@ -122,4 +126,5 @@ def _is_self_link(element: Any) -> bool:
 
 
 def _is_inside_article(element: Any) -> bool:
-    return any(parent.tag in {"article", "main", "section"} for parent in element.iterancestors())
+    parents = islice(element.iterancestors(), _MAX_PARENTS)
+    return any(parent.tag in {"article", "main", "section"} for parent in parents)

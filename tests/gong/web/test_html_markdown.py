@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gong.web.html_markdown import convert_page, convert_region
+from gong.web.html_markdown import MAX_MARKDOWN_CHARS, convert_page, convert_region
 from gong.web.main_region import find_main_region, is_dropped
 from tests.gong.web.pages import BASE, PAGES, page
 
@@ -135,6 +135,21 @@ def test_html_that_is_nested_very_deeply_keeps_its_words(tag):
     markdown, title = convert_page(html.encode(), BASE)
     assert title == "T"
     assert all(word in markdown for word in ("before", "deep words", "after"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["p", "tr"])
+def test_a_very_long_page_is_left_where_no_model_would_follow(kind):
+    rows = f"<{kind}><td>word<td>word</{kind}>" if kind == "tr" else "<p>words of a line</p>"
+    text = rows * (MAX_MARKDOWN_CHARS // 10)
+    markdown = convert(page(f"<main>{'<table>' if kind == 'tr' else ''}{text}"))
+    assert MAX_MARKDOWN_CHARS < len(markdown) < 2 * MAX_MARKDOWN_CHARS
+    assert kind == "tr" or markdown.endswith("\n[The page is longer: the rest of it is left out.]")
+
+
+def test_articles_in_articles_are_one_page():
+    html = page(f"{'<article>' * 900}<p>the words{'</article>' * 900}")
+    assert convert(html) == "the words"
 
 
 def test_a_main_part_without_words_is_not_believed():
