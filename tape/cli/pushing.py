@@ -222,7 +222,8 @@ def _push_new(
         if figures is not None:
             figures.record_changed(len(changed))
         outcomes: list[PushOutcome] = []
-        is_due = opened.cursor.list_erasures() or opened.cursor.list_events()
+        cursor = opened.cursor
+        is_due = cursor.list_erasures() or cursor.list_events() or cursor.list_unlogged()
         if changed or is_due:
             raw = choice.raw or opened.known.raw
             outcomes = _push_tapes(build_pusher(opened, stamps, raw=raw, folders=folders), changed)

@@ -42,6 +42,7 @@ CREATE TABLE IF NOT EXISTS waiting (
     tape TEXT PRIMARY KEY, since REAL NOT NULL, last REAL NOT NULL,
     complaint TEXT NOT NULL DEFAULT ''
 ) STRICT;
+CREATE TABLE IF NOT EXISTS unlogged (tape TEXT PRIMARY KEY) STRICT;
 CREATE TABLE IF NOT EXISTS shared (tape TEXT PRIMARY KEY) STRICT;
 CREATE TABLE IF NOT EXISTS log (name TEXT PRIMARY KEY, number INTEGER NOT NULL) STRICT;
 """
@@ -170,6 +171,18 @@ class Cursor:
     def read_gone(self) -> set[str]:
         """Return the tapes that were taken from the remote."""
         return {tape for (tape,) in self._db.execute("SELECT tape FROM gone")}
+
+    def save_unlogged(self, tape: str) -> None:
+        """Record that the push log may not name the newest chunk of a tape."""
+        self._db.execute("INSERT OR IGNORE INTO unlogged (tape) VALUES (?)", (tape,))
+
+    def list_unlogged(self) -> list[str]:
+        """Return the tapes of which the push log may not name the newest chunk."""
+        return [tape for (tape,) in self._db.execute("SELECT tape FROM unlogged ORDER BY tape")]
+
+    def end_unlogged(self, tape: str) -> None:
+        """Record that the push log names the newest chunk of a tape."""
+        self._db.execute("DELETE FROM unlogged WHERE tape = ?", (tape,))
 
     def save_shared(self, tape: str) -> None:
         """Record that another copy of the store pushed a tape as well."""

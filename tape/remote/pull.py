@@ -168,7 +168,7 @@ def pull_tape(
     """Bring the chunks of a tape up to number `seq` to this store."""
     known, name = cursor.read_tape(tape), folders.find(tape)
     try:
-        outcome, now, pusher = _unite_chunks(store, remote, known, tape, name, seq)
+        outcome, now, pushers = _unite_chunks(store, remote, known, tape, name, seq)
     except _TapeGone as gone:
         return _remove_tape(store, cursor, tape, name, seq, str(gone))
     except RemoteUnavailable:
@@ -178,7 +178,9 @@ def pull_tape(
     if outcome.error is None:
         with cursor.transaction():
             cursor.save_tape(tape, now)
-            if pusher is not None and pusher != store.replica():
+            if store.replica() in pushers:  # a push of this store was interrupted
+                cursor.save_unlogged(tape)
+            if pushers - {store.replica()}:
                 cursor.save_shared(tape)
     return outcome
 
@@ -207,10 +209,10 @@ def _remove_tape(
 
 def _unite_chunks(
     store: Store, remote: Remote, known: TapeCursor, tape: str, name: str | None, seq: int
-) -> tuple[TapeOutcome, TapeCursor, Replica | None]:
+) -> tuple[TapeOutcome, TapeCursor, set[Replica | None]]:
     """Lay out the remote's copy of a tape and unite it.
 
-    Returns what is known of the remote then, too, and who pushed the newest chunk.
+    Returns what is known of the remote then, too, and who pushed the chunks.
     """
     if name is None and known.seq:
         known = TapeCursor()  # removed here since: all of it comes again
@@ -234,7 +236,7 @@ def _unite_chunks(
                 raise Damaged(f"chunks of tape {tape[:8]} hold tape {source.id[:8]}")
             source.folder.name = layout.folder or tape
             outcome = add_tape_copy(store, source, name, layout.pusher, keeps_theirs=True)
-            return outcome, layout.known, layout.pusher
+            return outcome, layout.known, layout.pushers
 
 
 class _Layout:
@@ -254,6 +256,7 @@ class _Layout:
         self._seq = known.seq
         self.folder = ""
         """The name of the tape's folder where it was pushed."""
+        self.pushers: set[Replica | None] = set()
         self.pusher: Replica | None = None
         """The copy of the store that pushed the newest chunk."""
 
@@ -271,6 +274,7 @@ class _Layout:
         self._seq = head.seq
         if head.replica:
             self.pusher = Replica(head.replica, head.machine)
+            self.pushers.add(self.pusher)
         self.folder = head.folder if _is_folder_name(head.folder) else self.folder
 
     def _add_part(self, path: str, offset: int, data: bytes) -> None:

@@ -142,6 +142,7 @@ class Pusher:
         """
         self._complete_erasures()
         self._send_events()
+        self._find_unlogged()
         gone = self._cursor.read_gone()
         with ThreadPoolExecutor(1) as thread:
             creating: _Creating | None = None
@@ -182,6 +183,10 @@ class Pusher:
             yield from self._end_batch(self._begin_batch(batch, thread))
         self._write_log()
         self._complete_erasures()
+
+    def _find_unlogged(self) -> None:
+        for tape in self._cursor.list_unlogged():
+            self._unlogged[tape] = self._cursor.read_tape(tape)
 
     def record_published(
         self,
@@ -365,6 +370,7 @@ class Pusher:
         with self._cursor.transaction():
             for tape, known in self._unlogged.items():
                 self._cursor.save_tape(tape, here.get(tape, known), self._stamps.get(tape))
+                self._cursor.end_unlogged(tape)
                 if tape in here:
                     self._cursor.want(tape, known.seq)
             self._cursor.save_log_number("end", number)

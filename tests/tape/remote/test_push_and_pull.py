@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from tape.errors import RemoteUnavailable
-from tape.remote.cursor import REMOTES_NAME
+from tape.remote.cursor import REMOTES_NAME, Cursor
 from tape.remote.objects import decode_chunk, encode_chunk, make_chunk_key, make_log_key
 from tests.tape import making
 from tests.tape.remote.machines import Machine
@@ -137,6 +137,26 @@ def test_the_next_push_completes_one_that_was_cut_off(two, remote, requests):
         for file in ("refs.jsonl", "phases/0001-main-start/entries.jsonl"):
             mine, theirs = one.store.tapes / name / file, other.store.tapes / name / file
             assert mine.read_bytes() == theirs.read_bytes()
+
+
+def test_a_pull_after_an_interrupted_push_leaves_its_chunk_in_the_log(two, remote):
+    """The pull brings the chunk that no line names, so that nothing is left to push."""
+    one, other = two
+    one.push()
+    other.pull()
+    one.write("three")
+    remote.left = 2  # a look at the leases, and the chunk
+    with pytest.raises(RemoteUnavailable):
+        one.push()
+    remote.left = None
+    (tape,) = [one.store.read_tape_id(name) for name in one.store.folders()]
+    with Cursor.open(one.store.path, "team") as cursor:
+        cursor.want(tape, 2)
+    one.pull()
+    one.push()
+    assert remote.read(make_log_key(2)) == f'[["{tape}",2]]'.encode()
+    other.pull()
+    assert other.describe() == one.describe()
 
 
 def test_a_lost_cursor_is_found_again(two, remote):

@@ -151,7 +151,7 @@ class Team:
                     machine.store.remove(tape)
             case 7 if trashed := self.list_removed(machine):
                 machine.store.restore(chance.choice(trashed))
-            case 8 if names and chance.random() < 0.5:
+            case 8 if names and self.count_idle() > 1:
                 self.publish(machine, chance.choice(names))
             case 9 if names and chance.random() < 0.05:
                 self.unpush(machine, machine.store.read_tape_id(chance.choice(names)))
@@ -171,15 +171,18 @@ class Team:
                     writer.append(making.say(f"published {self.chance.random()}"))
                     writer.barrier()
                     if self.chance.random() < 0.3:
-                        self.work_beside(machine)
+                        self.work_beside()
         finally:
             machine.store.projection = None
 
-    def work_beside(self, machine):
+    def count_idle(self):
+        return sum(machine.store.projection is None for machine in self.machines)
+
+    def work_beside(self):
         """Let another machine do something, while one writes."""
-        other = self.chance.choice([at for at in self.machines if at is not machine])
+        idle = [at for at in self.machines if at.store.projection is None]
         with suppress(RemoteUnavailable):
-            self.take_turn(other)
+            self.take_turn(self.chance.choice(idle))
 
     def unpush(self, machine, tape):
         with Cursor.open(machine.store.path, "team") as cursor:
