@@ -24,11 +24,14 @@ from acp.schema import (
     RequestPermissionResponse,
     WriteTextFileResponse,
 )
+from msgspec import Raw
 
 from gong import __version__
+from gong.acp.updates import _build_sources
 from gong.cli.acp import list_offered_models
 from gong.config import Settings
 from gong.hosting.hub import HostOffer, SessionHub
+from tape.model.entries import Text
 from tests import warm
 from tests.gong.env.sandbox.world import needs_bubblewrap
 
@@ -626,3 +629,12 @@ def test_the_entry_of_the_registry_is_that_of_this_version():
     entry = json.loads(Path("docs/acp-agent.json").read_text("utf-8"))
     assert (entry["id"], entry["version"], entry["license"]) == ("gong", __version__, "MIT")
     assert entry["distribution"]["uvx"] == {"package": "gong[acp]", "args": ["acp"]}
+
+
+def test_the_pages_that_an_answer_cites_are_its_last_words():
+    note = b'{"type":"url_citation","url":"https://a.example/","title":"Page A"}'
+    cited = Text("It is 42.", wire=Raw(b'{"annotations":[' + note + b"]}"))
+    (update,) = _build_sources("e1", (cited,))
+    assert (update.session_update, update.message_id) == ("agent_message_chunk", "e1")
+    assert update.content.text == "\n\nSources:\n[1] Page A – https://a.example/"
+    assert [*_build_sources("e1", (Text("plain"),))] == []
