@@ -131,7 +131,8 @@ class LocalEnvironment:
         self._folder = working_directory
         self._environ = environ
         self._policy: VariablePolicy | VariableRules = policy
-        self._shell = shell
+        self.shell = shell
+        """The bash that runs commands, by path or by name."""
         self.sandbox = sandbox
         """The border around its programs; None where there is none."""
         self._supervisor = SupervisorClient()
@@ -162,10 +163,14 @@ class LocalEnvironment:
 
     @property
     def outside(self) -> LocalEnvironment:
-        """The same environment without its sandbox, for what a person allowed."""
+        """The same environment without its sandbox, for what a person allowed.
+
+        Its shell is none that a program inside could have put on the search path.
+        """
         if self.sandbox is None:
             return self
         other = copy(self)
+        other.shell = self._find_outer_program(self.shell) or "/bin/bash"
         other.sandbox = None
         return other
 
@@ -268,7 +273,7 @@ class LocalEnvironment:
             if is_plain_search(search):
                 return await run_search(search_below, place, search, root)
             return await search_with_scanner(place, search, root)
-        program = self._find_search_program("rg")
+        program = self._find_outer_program("rg")
         matches = await search_with_ripgrep(program, place, search) if program else None
         if matches is not None:
             return matches
@@ -283,7 +288,7 @@ class LocalEnvironment:
         place = self._resolve_path(path)
         if root is not None:
             return await run_search(find_below, place, pattern, root)
-        program = self._find_search_program("fd", "fdfind")
+        program = self._find_outer_program("fd", "fdfind")
         paths = await list_with_fd(program, place, pattern) if program else None
         return await run_search(find_below, place, pattern) if paths is None else paths
 
@@ -318,10 +323,10 @@ class LocalEnvironment:
         _require_folder(folder)
         variables = build_child_variables(self._environ, self._policy, env_vars)
         started = time.monotonic()
-        shell = self._find_program(self._shell)
+        shell = self._find_program(self.shell)
         if shell is None:
             raise ConfigurationError(
-                f"Shell not found: {self._shell} (ENOENT). Install bash, or put it on PATH."
+                f"Shell not found: {self.shell} (ENOENT). Install bash, or put it on PATH."
             )
         argv: Sequence[str] = (shell, "-c", command)
         if self.sandbox is not None:
@@ -408,12 +413,14 @@ class LocalEnvironment:
         path = self._environ.get("PATH", os.defpath)
         return next(filter(None, (shutil.which(name, path=path) for name in names)), None)
 
-    def _find_search_program(self, *names: str) -> str | None:
-        """Return a program that searches, which runs outside: none that one inside could write."""
-        program = self._find_program(*names)
-        if program is None or self.sandbox is None:
-            return program
-        return None if self.sandbox.border.may_write(os.path.realpath(program)) else program
+    def _find_outer_program(self, *names: str) -> str | None:
+        """Return a program that runs outside of the sandbox: none that one inside could write."""
+        if self.sandbox is None:
+            return self._find_program(*names)
+        places = self._environ.get("PATH", os.defpath).split(os.pathsep)
+        may_write = self.sandbox.border.may_write
+        path = os.pathsep.join(place for place in places if not may_write(os.path.realpath(place)))
+        return next(filter(None, (shutil.which(name, path=path) for name in names)), None)
 
     def require_writable(self, path: str) -> str:
         """Return where a path leads; PermissionError where the sandbox refuses writing there."""

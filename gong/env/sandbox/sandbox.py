@@ -158,6 +158,8 @@ class Sandbox:
         folders = "the working directory and /tmp" if self.request.writes else "/tmp"  # noqa: S108 (a name)
         hosts = ", ".join(self.request.domains) if self.kind != "landlock" else ""
         network = f"of the network they reach {hosts} by a proxy" if hosts else "no network"
+        if self.kind == "landlock":
+            return f"commands write only below {folders}; {network}"
         return (
             f"commands write only below {folders}, never .git/config and .git/hooks; {network}; a"
             " server and what asks it run in one command"

@@ -137,6 +137,23 @@ async def test_commands_in_the_background_are_inside(base):
     assert not (played.outside / "a").exists()
 
 
+async def test_programs_that_run_outside_are_none_that_a_command_made(base):
+    made = (
+        "for n in rg fd bash; do printf '#!/bin/sh\\ntouch %s' $OUT > bin/$n; chmod +x bin/$n; done"
+    )
+    played = Played(
+        base,
+        call("bash", command=f"mkdir bin; OUT={base}/outside/left; {made}"),
+        call("grep", pattern="x"),
+        call("find", pattern="*"),
+        call("bash", command=f"echo x > {base}/outside/a"),
+    )
+    played.environ["PATH"] = f"{played.folder}/bin:{os.environ['PATH']}"
+    await played.run("once")
+    assert len(played.questions) == 1
+    assert [file.name for file in played.outside.iterdir()] == ["a"]
+
+
 async def test_a_session_stops_where_its_folder_cannot_be_in_a_sandbox(base):
     played = Played(base)
     played.folder = base / "home"
