@@ -137,6 +137,8 @@ class PlaceChannel:
         self._tasks: list[asyncio.Task[None]] = []
         self._sending = asyncio.Lock()
         self._is_closing = False
+        self._why = ""
+        """Why it was lost."""
 
     @classmethod
     async def open(
@@ -220,8 +222,10 @@ class PlaceChannel:
         try:
             while line := await stream.readline():
                 self._take_line(line)
-        except (BrokenAnswer, ValueError) as error:
-            why = f"its helper does not answer as it should: {error}"
+        except BrokenAnswer as error:
+            why = error.why
+        except ValueError:
+            why = BrokenAnswer("a line without an end").why
         except OSError:
             pass
         # The program's last words come beside its output.
@@ -231,6 +235,8 @@ class PlaceChannel:
     def _take_line(self, line: bytes) -> None:
         if not line.endswith(b"\n"):
             raise BrokenAnswer("a line that was cut")
+        if line == b"lost\n":
+            raise BrokenAnswer("it was ended there")
         answer = parse_answer(line[:-1])
         call = self._calls.get(answer.id)
         if call is None:
@@ -242,7 +248,7 @@ class PlaceChannel:
                 call.done.set_result(None)
 
     def _lose(self, why: str) -> None:
-        self.is_lost = True
+        self.is_lost, self._why = True, why
         if not self._is_closing:
             self._kill()
         calls, self._calls = self._calls, {}
@@ -266,7 +272,7 @@ class PlaceChannel:
     ) -> Call:
         """Send a request; `take` is given each answer as it comes."""
         if self.is_lost:
-            raise PlaceLost(self.name, self._explain_end(), has_started=False)
+            raise PlaceLost(self.name, self._why or self._explain_end(), has_started=False)
         self._numbers += 1
         number = self._numbers
         request = build_request(function, number, *words, bodies=bodies, prefix=prefix)

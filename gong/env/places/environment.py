@@ -442,7 +442,7 @@ class PlaceEnvironment:
         try:
             return list(parse_records(answers.output, await self._get_nonce()))
         except BrokenAnswer as error:
-            raise self._refuse_answer(str(error)) from error
+            raise self._refuse_answer(error.what) from error
 
     async def _get_nonce(self) -> str:
         return (await self.link.connect()).nonce
@@ -554,7 +554,7 @@ class PlaceEnvironment:
         try:
             return await self.link.ask(function, *words, **options)
         except BrokenAnswer as error:
-            raise self._refuse_answer(str(error)) from error
+            raise self._refuse_answer(error.what) from error
 
     def _refuse_answer(self, what: str) -> PlaceLost:
         return PlaceLost(

@@ -7,14 +7,15 @@
 #             │         └─ (ends whatever carries the mark, when main has ended)
 #             └─ cat, so that answers go through a pipe, where short writes are not mixed
 #
-# However main ends, the guard ends the commands; without the guard main ends them itself.
+# Commands carry a mark in their environment. However main ends, the guard ends all that has the
+# mark; where the guard was killed, main does so. A file that is being written is finished.
 
 # Names that this text uses and the place has as variables: commands get them back.
 covered= GONG_ALL=$(env)
 for v in n v c f g i j k l m p r s t w b d B1 F G R S W st to at dir pid err old new name path part rest \
   root made mode kind keep kept left line size me main seen table found alive grown group parent state \
   hops below before after folder depth count body where why swapped code tool temporary missing better \
-  covered undo_made flag; do
+  covered undo_made flag guard; do
   case $v in G | v | covered) continue ;; esac
   case "
 $GONG_ALL" in *"
@@ -598,7 +599,7 @@ watch_beats() { # PID of main: ends it when no beat came for a while
   trap 'kill $s; exit 0' TERM
   while [ "$seen" ] && kill -0 "$1"; do
     seen=
-    sleep "$BEATS" &
+    GONG_CALL=$G.watch. sleep "$BEATS" &
     s=$!
     while kill -0 $s; do wait $s; done
   done 2>/dev/null
@@ -606,8 +607,6 @@ watch_beats() { # PID of main: ends it when no beat came for a while
 }
 
 serve() {
-  GONG_PLACE=$G
-  export GONG_PLACE
   w=
   while IFS= read -r line; do
     jobs >/dev/null 2>&1 # collects what has ended
@@ -632,6 +631,7 @@ serve() {
     if [ "$j" -gt 1 ]; then unset b c; while [ "$j" -gt 1 ]; do j=$((j - 1)); unset "B$j"; done; fi
   done
   [ "$w" ] && kill -TERM "$w" 2>/dev/null
+  kill -0 "$guard" 2>/dev/null || end_marked "GONG_CALL=$G." 0
 }
 
 greet() {
@@ -654,11 +654,12 @@ exec 3<&0 </dev/null
 {
   exec 6>&1
   greet
+  guard=$(exec sh -c 'echo $PPID')
   serve <&3 3<&- 2>/dev/null &
   main=$!
-  exec 3<&- 6>&- >/dev/null
-  wait $main
+  exec 3<&- >/dev/null
+  wait $main || say lost
   # A signal may end the waiting early.
   while kill -0 $main 2>/dev/null; do nap; done
-  end_marked "GONG_PLACE=$G" 0
+  end_marked "GONG_CALL=$G." 0
 } 2>/dev/null | cat

@@ -35,6 +35,8 @@ from base64 import b64decode, b64encode
 from binascii import Error as NotBase64
 from typing import TYPE_CHECKING, NamedTuple
 
+from ...errors import PlaceLost
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -45,8 +47,13 @@ INLINE_BYTES = 2048
 _ANSWER = rb"([0-9]{1,9}) (zo|ze|[oepsknryflxz])(?: ([0-9]{1,12}))?(?: ?([A-Za-z0-9+/=.\- ]*))?"
 
 
-class BrokenAnswer(Exception):
-    """What came is no answer of a helper."""
+class BrokenAnswer(PlaceLost):
+    """What came is no answer of a helper; `what` it is instead."""
+
+    def __init__(self, what: str) -> None:
+        why = f"its helper does not answer as it should: {what}"
+        super().__init__("the place", why, has_started=None)
+        self.what = what
 
 
 class AnswerLine(NamedTuple):
