@@ -25,6 +25,8 @@ on. Numbers are never freed.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
+from threading import get_ident
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import msgspec
@@ -39,6 +41,8 @@ from ..store.tape import INFO_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from zstandard import ZstdCompressor
 
 FORMAT = 1
 GoneKind = Literal["entry", "blob", "tape"]
@@ -160,10 +164,17 @@ def parse_log_key(key: str) -> int | None:
 
 def encode_chunk(head: ChunkHead, runs: Sequence[bytes]) -> bytes:
     """Return the bytes of a chunk; `runs` are those of its parts."""
+    data = b"".join((msgspec.json.encode(head), b"\n", *runs))
+    compressed: bytes = _get_compressor(get_ident()).compress(data)
+    return compressed
+
+
+@lru_cache(maxsize=4)
+def _get_compressor(_thread: int) -> ZstdCompressor:
+    """Return the compressor of a thread: making one takes as long as a small chunk."""
     from zstandard import ZstdCompressor
 
-    data = b"".join((msgspec.json.encode(head), b"\n", *runs))
-    return ZstdCompressor(level=_LEVEL).compress(data)
+    return ZstdCompressor(level=_LEVEL)
 
 
 def decode_chunk(key: str, data: bytes) -> Chunk | None:

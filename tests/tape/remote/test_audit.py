@@ -41,6 +41,7 @@ def audit(place, *words):
 
 
 def test_what_was_done_with_a_tape_is_listed(place):
+    """M213."""
     tape = place.run("tape", "new", "--title", "one").stdout.strip()
     secret = '{"type":"user","data":{"content":[{"type":"text","text":"the code is 4711"}]}}\n'
     place.run("tape", "append", tape, stdin=secret)

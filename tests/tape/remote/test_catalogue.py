@@ -50,6 +50,7 @@ def ask(remote, statement):
 
 
 def test_what_was_pushed_is_listed_and_found(remote, machine):
+    """M213."""
     with machine.store.open("") as tape, tape.writer() as writer:
         usage = Usage(input=10, output=5, total=15)
         blocks = (Text("The cookie was too old."),)
@@ -90,6 +91,7 @@ def test_odd_characters_are_searched_and_shown(remote, machine):
 
 
 def test_it_is_equal_to_the_chunks_however_they_are_cut(remote, machine):
+    """M213."""
     catalogue = PostgresCatalogue(remote)
     for number in range(5):
         machine.write(f"again {number}")

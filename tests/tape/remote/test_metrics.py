@@ -49,6 +49,7 @@ def place(tmp_path):
 
 
 def test_a_watch_serves_its_figures_on_loopback(place):
+    """M213."""
     words = ("push", "--all", "--yes", "--watch", "--metrics", "0")
     with place.start("tape", *words) as running:
         address = running.stdout.readline().split()[-1]
