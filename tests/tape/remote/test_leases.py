@@ -250,6 +250,7 @@ def test_a_holder_that_was_away_too_long_ends_beside_who_came_then(at_work, remo
 def test_a_store_that_was_cloned_before_a_kill_gets_the_last_barriers(at_work, remote, tmp_path):
     """The log names none of them: the lease says that there are more."""
     _, writer, other = at_work
+    other.store.projection = None
     late = Machine(tmp_path / "late", remote)
     late.pull()
     for number in range(3):
