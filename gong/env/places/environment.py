@@ -40,6 +40,12 @@ _BATCH_WORDS = 200
 MAX_FILE_BYTES = 256 << 20
 """Larger files are not fetched."""
 _STOP_SECONDS = 15.0
+_LOOK_SECONDS = 1.0
+"""How long a path counts as looked up, where nothing was changed through the environment since.
+
+A call is judged, recorded and carried out, and each asks where its files really are. A write looks
+again by itself: no link below its root is followed.
+"""
 _OLDEST_CLOCK = 1_500_000_000
 
 
@@ -80,6 +86,8 @@ class PlaceEnvironment:
         self._shell = shell
         self._greeting: Greeting | None = None
         self._is_open = False
+        self._real_paths: dict[str, tuple[float, str]] = {}
+        """Where paths lead, and when that was looked up."""
 
     @property
     def greeting(self) -> Greeting:
@@ -191,7 +199,12 @@ class PlaceEnvironment:
     async def real_path(self, path: str) -> str:
         """Return where `path` leads through all links over there."""
         place = self._resolve_path(path)
-        return (await self.find_real_paths([place]))[place]
+        now = time.monotonic()
+        looked_at, real = self._real_paths.get(place, (0.0, ""))
+        if not real or now - looked_at > _LOOK_SECONDS:
+            real = (await self.find_real_paths([place]))[place]
+            self._real_paths[place] = now, real
+        return real
 
     async def find_real_paths(self, paths: Sequence[str]) -> dict[str, str]:
         """Return where absolute paths lead through all links."""
@@ -490,6 +503,7 @@ class PlaceEnvironment:
         if others:
             argv = ("env", *others, *argv)
         folder = self._resolve_path(working_dir or "")
+        self._real_paths.clear()
         connection = await self.link.connect()
         running = _RemoteCommand(on_output, connection.end, split=split)
         started = time.monotonic()
@@ -516,6 +530,7 @@ class PlaceEnvironment:
             await _wait_to_end(self._stop(running))
             raise
         running.ignore()
+        self._real_paths.clear()
         if running.failure is not None:
             why = build_error(running.failure, folder).strerror
             raise FolderGone(f"The folder {folder} cannot be entered in {self.name}: {why}")
@@ -551,6 +566,8 @@ class PlaceEnvironment:
 
     async def _ask_raw(self, function: str, *words: str, **options: Any) -> RequestAnswers:
         options.setdefault("changes", function in {"put", "make_temporary"})
+        if options["changes"]:
+            self._real_paths.clear()
         try:
             return await self.link.ask(function, *words, **options)
         except BrokenAnswer as error:
