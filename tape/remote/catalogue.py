@@ -94,6 +94,7 @@ _READ_ROWS = (
     f"SELECT {', '.join(MICROS.format(n) if n in _TIMES else n for n in _COLUMNS[:-1])} "
     f"FROM tape.tapes WHERE {TEAM} ORDER BY id"
 )
+_MAY_READ = "SELECT FROM tape.tapes, tape.said LIMIT 0"
 _READ_LOG = f"SELECT log FROM tape.catalogue WHERE {TEAM}"
 _READ_END = f"SELECT max(key) FROM tape.objects WHERE {TEAM} AND key >= %(first)s AND key < %(end)s"
 _SAVE_LOG = (
@@ -166,8 +167,16 @@ class PostgresCatalogue:
     def check(
         self, progress: Callable[[int, int], None] = lambda _done, _total: None
     ) -> Iterator[tuple[str, str]]:
-        """Yield the tapes of which it says something else than their chunks, once up to date."""
-        if not self.update() and (missing := self.count_missing()):
+        """Yield the tapes of which it says something else than their chunks, once up to date.
+
+        Nothing for a user who may not read it.
+        """
+        try:
+            missing = 0 if self.update() else self.count_missing()
+            self._ask(_MAY_READ)
+        except UsageError:
+            return
+        if missing:
             yield "", f"{missing} lines of the push log are not in the catalogue"
         else:
             yield from self.find_differences(progress)

@@ -187,6 +187,7 @@ def test_a_user_who_may_not_write_it_pushes_all_the_same(remote, machine):
         machine.remote = theirs
         machine.push()
         assert not PostgresCatalogue(theirs).update()
+        assert [*PostgresCatalogue(theirs).check()] == []
     assert PostgresCatalogue(remote).count_missing() == 1
     assert PostgresCatalogue(remote).update()
     assert search(remote, "page") == ["fix the login page"]
