@@ -130,6 +130,8 @@ def serve(address):
             with suppress(KeyboardInterrupt):
                 while True:
                     threading.Thread(target=answer, args=(listener.accept(),), daemon=True).start()
+        for remote in opened.values():  # that of a repository has a folder of its own
+            remote.close()
 
 
 @cache
