@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from tape.clock import format_timestamp, read_clock
 from tape.errors import NotFound, UsageError
 from tape.folders import locate_repository
+from tape.model.entries import ToolStart
 from tape.places.reference import parse_reference
 from tape.places.resolve import find_reference, find_tape_here, resolve_reference
 
@@ -122,6 +123,13 @@ def enter_folder(front: FrontEnd, recorder: Recorder) -> None:
     The tape says so with the next entry: looking at a session does not move it.
     """
     folder = front.folder
+    starts = (entry.data for entry in reversed(recorder.path) if isinstance(entry.data, ToolStart))
+    last = next(starts, None)
+    if front.place == LOCAL and last is not None and (there := last.environment) is not None:
+        front.warn(
+            f"this session worked in {there.name}; it continues on this machine:"
+            f" --env {there.name} lets it act there again"
+        )
     before = recorder.enter_folder(folder, locate_repository(folder), front.find_facts)
     if before is not None:
         front.warn(f"this session worked in {before}; it continues in {folder}")

@@ -121,6 +121,14 @@ def test_undo_and_redo_change_the_place_where_the_work_was(gong, far, here):
     assert not (far / "sub/new.txt").exists()
 
 
+def test_a_session_that_continues_here_says_where_it_worked(gong, far, here):
+    play(gong, here, CALLS, "--env", "box", "--yolo")
+    done = play(gong, here, [{"text": "here"}], "-c")
+    assert f"this session worked in ssh://far{far}; it continues on this machine" in done.stderr
+    again = play(gong, here, [{"text": "there"}], "-c", "--env", "box")
+    assert "continues on this machine" not in again.stderr
+
+
 def test_the_places_of_the_settings_are_listed(gong, far, here):
     done = gong("env", "list", "--json", cwd=here)
     assert [row["place"] for row in json.loads(done.stdout)] == ["ssh://far"]
