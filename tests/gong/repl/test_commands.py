@@ -143,7 +143,7 @@ def test_what_moves_the_branch_waits_for_the_agent():
     waiting = [name for name, command in COMMANDS.items() if not command.busy]
     assert set(waiting) == {
         *("compact", "handoff", "fork", "new", "clear", "resume", "switch", "tree"),
-        *("undo", "redo", "rewind", "merge", "reload", "retry", "login"),
+        *("undo", "redo", "rewind", "merge", "reload", "retry", "login", "env"),
     }
 
 
