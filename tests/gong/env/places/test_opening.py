@@ -268,7 +268,7 @@ needs_podman = pytest.mark.skipif(
 
 @needs_podman
 async def test_a_container_runs_a_sample_of_the_suite(tmp_path: Path) -> None:
-    """M125."""
+    """M125 J11-3.5: a folder that is mounted has its name over there."""
     (tmp_path / "here").mkdir()
     with run_container(tmp_path, "-v", f"{tmp_path}/here:/mounted") as table:
         place = {key: table[key] for key in ("place", "program")}
