@@ -36,6 +36,7 @@ ORDER = {
             "testing",
             "tools",
             "stores",
+            "serve",
         ),
         *("__init__", "cli", "__main__"),
     ],
@@ -132,6 +133,9 @@ AWAITED = {"tape.stores"}
 
 OWN_THREADS = {"tape.remote.s3": "asyncio", "tape.remote.metrics_page": "http"}
 """Modules with a thread of its own that waits: for many answers at once, and for requests."""
+
+SERVING = {"tape.serve"}
+"""Rooms that listen on a port; of tape only the command line imports them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,6 +245,7 @@ def _wrong(one: Import) -> str | None:
     if theirs not in ORDER:
         awaited = one.target == "asyncio" and room(one.importer) in AWAITED
         awaited |= one.target.split(".")[0] == OWN_THREADS.get(one.importer)
+        awaited |= room(one.importer) in SERVING
         offline = not awaited and any(f"{one.target}.".startswith(f"{bad}.") for bad in OFFLINE)
         return "tape is synchronous and has no network" if mine == "tape" and offline else None
     if mine != theirs:

@@ -13,12 +13,13 @@ import click
 from tape.cli.output import format_examples
 from tape.cli.terminal import print_lines
 from tape.remote.opening import open_store
+from tape.serve.access import LOCAL_NAMES
 
 from .. import __version__, config
 from ..errors import ConfigurationError
 from ..hosting.hub import SessionHub
 from ..rpc.dispatch import answer_request
-from ..rpc.http import LOCAL_NAMES, EventLog, serve_http
+from ..rpc.http import EventLog, serve_http
 from .options import (
     answer_timeout_option,
     load_settings,

@@ -12,22 +12,33 @@ that leads here: 403 otherwise.
 
 from __future__ import annotations
 
-import asyncio
-import hmac
 import secrets
-import socket
 from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
-from urllib.parse import urlsplit
 
+from tape.errors import UsageError
 from tape.formats.wire import encode_json
+from tape.serve.access import (
+    LOCAL_NAMES,
+    WRONG_TOKEN,
+    find_foreign_name,
+    is_token,
+    read_bearer,
+)
+from tape.serve.event_stream import (
+    HEADERS,
+    MEDIA_TYPE,
+    Bell,
+    encode_event_lines,
+    read_last_number,
+)
 
 from ..agent.events import encode_event
 from ..errors import ConfigurationError
 from .methods import build_json_schema
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
     from typing import Any, TypeAlias
 
     from starlette.applications import Starlette
@@ -39,14 +50,10 @@ if TYPE_CHECKING:
 
     AnswerRequest: TypeAlias = Callable[[bytes], Awaitable[dict[str, Any]]]
 
-LOCAL_NAMES = frozenset({"127.0.0.1", "localhost", "::1"})
-"""Names that only this machine has."""
 _MAX_KEPT = 10_000
 """Events that are kept for those who come back."""
 _MAX_BYTES = 32 * 1024 * 1024
 """Largest request."""
-_ALIVE_SECONDS = 15.0
-"""Seconds without an event after which a comment says that the connection is alive."""
 
 
 class KeptEvent(NamedTuple):
@@ -63,39 +70,31 @@ class EventLog:
     def __init__(self) -> None:
         self._kept: deque[KeptEvent] = deque(maxlen=_MAX_KEPT)
         self._number = 0
-        self._changed = asyncio.Event()
-        self._is_closed = False
+        self._bell = Bell()
 
     def add(self, event: Event) -> None:
         """Add an event, and wake the readers."""
         self._number += 1
         self._kept.append(KeptEvent(self._number, event.session, encode_event(event)))
-        self._notify_readers()
+        self._bell.ring()
 
     def close(self) -> None:
         """Let all readers end."""
-        self._is_closed = True
-        self._notify_readers()
+        self._bell.close()
 
-    def _notify_readers(self) -> None:
-        changed, self._changed = self._changed, asyncio.Event()
-        changed.set()
-
-    async def read(self, since: int | None, session: str | None) -> AsyncGenerator[bytes, None]:
+    def read(self, since: int | None, session: str | None) -> AsyncIterator[bytes]:
         """Yield what is sent to one reader: events after number `since`, None for only new ones."""
         last = self._number if since is None else since
-        yield b": connected\n\n"
-        while not self._is_closed:
-            changed = self._changed
+
+        def take_new() -> Iterator[bytes]:
+            nonlocal last
             for event in [*self._kept]:
                 if event.number > last:
                     last = event.number
                     if session in {None, event.session}:
-                        yield b"id: %d\ndata: %b\n\n" % (event.number, event.data)
-            try:
-                await asyncio.wait_for(changed.wait(), _ALIVE_SECONDS)
-            except TimeoutError:
-                yield b": alive\n\n"
+                        yield encode_event_lines(event.data, number=event.number)
+
+        return self._bell.stream(take_new)
 
 
 def build_application(
@@ -107,8 +106,10 @@ def build_application(
     from starlette.routing import Route
 
     def refuse(request: Request) -> Response | None:
-        refusal = _find_refusal(request, token, names)
-        return None if refusal is None else JSONResponse({"error": refusal[1]}, refusal[0])
+        refusal = find_foreign_name(request.headers, names)
+        if refusal is None and not is_token(read_bearer(request.headers), token):
+            refusal = WRONG_TOKEN
+        return None if refusal is None else JSONResponse({"error": refusal.reason}, refusal.status)
 
     async def take_request(request: Request) -> Response:
         if (refused := refuse(request)) is not None:
@@ -123,11 +124,9 @@ def build_application(
     async def send_events(request: Request) -> Response:
         if (refused := refuse(request)) is not None:
             return refused
-        last = request.headers.get("last-event-id", "")
-        since = int(last) if last.isdecimal() else None
+        since = read_last_number(request.headers.get("last-event-id", ""))
         stream = log.read(since, request.query_params.get("session"))
-        headers = {"cache-control": "no-store"}
-        return StreamingResponse(stream, headers=headers, media_type="text/event-stream")
+        return StreamingResponse(stream, headers=HEADERS, media_type=MEDIA_TYPE)
 
     async def send_schema(request: Request) -> Response:
         return refuse(request) or JSONResponse(build_json_schema())
@@ -139,19 +138,6 @@ def build_application(
             Route("/schema", send_schema),
         ]
     )
-
-
-def _find_refusal(request: Request, token: str, names: frozenset[str]) -> tuple[int, str] | None:
-    """Return status and reason for a request that is refused; None for one that may be answered."""
-    origin = request.headers.get("origin")
-    hosts = [urlsplit(f"//{request.headers.get('host', '')}").hostname]
-    hosts += [urlsplit(origin).hostname] if origin else []
-    if not names.issuperset(hosts):
-        return 403, "this address is only for this machine"
-    kind, _, secret = request.headers.get("authorization", "").partition(" ")
-    if kind.lower() != "bearer" or not hmac.compare_digest(secret.encode(), token.encode()):
-        return 401, "the token is missing or wrong"
-    return None
 
 
 async def serve_http(
@@ -167,36 +153,19 @@ async def serve_http(
     Raises ConfigurationError without the extra, or where the address cannot be used.
     """
     try:
-        import uvicorn  # an extra
+        from tape.serve.listening import format_address, open_port, serve_application  # an extra
     except ImportError as error:
         raise ConfigurationError("gong serve needs `pip install 'gong[serve]'`") from error
     host, port = where
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        bound = socket.create_server((host, port), family=family)
-    except OSError as error:
-        raise ConfigurationError(f"{host}:{port} cannot be used: {error.strerror}") from error
+        bound = open_port(host, port)
+    except UsageError as error:
+        raise ConfigurationError(str(error)) from error
     token = secrets.token_urlsafe(32)
-    names = LOCAL_NAMES | {host}
-    application = build_application(answer, log, token, names)
-    config = uvicorn.Config(
-        application, log_level="warning", lifespan="off", timeout_graceful_shutdown=2
-    )
-    server = uvicorn.Server(config)
-    shown_host = f"[{host}]" if ":" in host else host
-    announce(f"http://{shown_host}:{bound.getsockname()[1]}", token)
-    ending = asyncio.create_task(_end_readers(server, log))
+    application = build_application(answer, log, token, LOCAL_NAMES | {host})
+    announce(format_address(host, bound), token)
     try:
-        await server.serve(sockets=[bound])
+        await serve_application(application, bound, log.close)
     finally:
-        ending.cancel()
-        log.close()
         hub.ask_nobody()
         await hub.close_all()
-
-
-async def _end_readers(server: object, log: EventLog) -> None:
-    """Let readers of events end with the server, which waits for them."""
-    while not getattr(server, "should_exit", False):  # noqa: ASYNC110 (it has no event)
-        await asyncio.sleep(0.1)
-    log.close()

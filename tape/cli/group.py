@@ -63,6 +63,7 @@ COMMANDS = {
     "import": ("importing", "Import a tape from a file, or the sessions of other agents."),
     "hook": ("hook", "Record live sessions of other agents, by hooks that they call."),
     "mcp": ("mcp", "Serve the sessions to agents, as an MCP server."),
+    "serve": ("serve", "Show the sessions in a browser."),
     "remote": ("remote", "List the remotes of this store, add and remove them."),
     "push": ("pushing", "Bring tapes to a remote."),
     "unpush": ("retention", "Take tapes from a remote again."),

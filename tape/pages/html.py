@@ -57,14 +57,26 @@ if TYPE_CHECKING:
 
 _MAX_DIFF_LINES = 2000
 """Lines of one diff that are drawn; the rest is on the tape."""
+_BACK = (
+    b'<a class="tool back" href="%b" aria-label="All sessions"><svg viewBox="0 0 20 20"'
+    b' aria-hidden="true"><path d="M12 4l-6 6 6 6"/></svg></a>\n'
+)
 _LETTERS: dict[Kind, str] = {"header": "h", "note": "n"}
 """The letter in front of a line of a diff; others begin with their sign, or a space."""
 
 
 def export_page(
-    tape: Tape, write: Callable[[bytes], object], *, head: Head | None = None, redact: bool = True
+    tape: Tape,
+    write: Callable[[bytes], object],
+    *,
+    head: Head | None = None,
+    redact: bool = True,
+    back: str = "",
 ) -> ExportReport:
-    """Write a tape, or the path to `head`, as a page; raises as `export_tape` does."""
+    """Write a tape, or the path to `head`, as a page; raises as `export_tape` does.
+
+    `back` is the address of a list of sessions that the page leads to.
+    """
     with TemporaryFile() as lines:
         done = export_tape(tape, lines.write, head=head, redact=redact)
         lines.seek(0)
@@ -73,13 +85,13 @@ def export_page(
             view.add_line(line)
         if head is not None:
             view.current = head.branch
-        write(_build_page_start(view))
+        write(_build_page_start(view, back))
         lines.seek(0)
         for number, line in enumerate(lines):
             write(b",\n" * bool(number) + _encode_script_json(line[:-1].decode()))
     write(b'\n]</script>\n<script type="application/json" id="view">')
     write(_encode_script_json(view.build()))
-    write(b"</script>\n<script>%b</script>\n</body>\n</html>\n" % _read_asset("page.js"))
+    write(b"</script>\n<script>%b</script>\n</body>\n</html>\n" % read_asset("page.js"))
     return done
 
 
@@ -253,9 +265,9 @@ def _cut_diff(lines: tuple[str, ...]) -> tuple[str, ...]:
     return (*lines[:_MAX_DIFF_LINES], _mark_kind("note", f"… {more} more lines of this diff"))
 
 
-def _build_page_start(view: _PageView) -> bytes:
+def _build_page_start(view: _PageView, back: str) -> bytes:
     """Return the page up to the archive."""
-    script, style = _read_asset("page.js"), _read_asset("page.css")
+    script, style = read_asset("page.js"), read_asset("page.css")
     facts = [
         [show_controls(view.cwd), _describe_span(view.first, view.last)],
         [*map(show_controls, map(to_single_line, _name_place(view)))],
@@ -278,11 +290,12 @@ def _build_page_start(view: _PageView) -> bytes:
         "style": style,
         "title": escape(to_single_line(view.title or view.prompt or "A session")).encode(),
         "facts": "\n".join(rows).encode(),
+        "back": _BACK % escape(back).encode() if back else b"",
     }
     return re.sub(
-        rb"\{(policy|style|title|facts)\}",
+        rb"\{(policy|style|title|facts|back)\}",
         lambda match: parts[match[1].decode()],
-        _read_asset("page.html"),
+        read_asset("page.html"),
     )
 
 
@@ -304,5 +317,6 @@ def _name_hash(text: bytes) -> str:
     return f"'sha256-{b64encode(sha256(text).digest()).decode()}'"
 
 
-def _read_asset(name: str) -> bytes:
+def read_asset(name: str) -> bytes:
+    """Return a file that pages are made of."""
     return files(__package__).joinpath("page", name).read_bytes()

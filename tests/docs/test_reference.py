@@ -39,6 +39,8 @@ UNRUN = {
     "tape tail -f 3f2a": "goes on until interrupted; tests/tape/cli/test_tail.py follows",
     "tape tail -f --json | jq .type": "the same",
     "tape export 3f2a --no-redact | ssh host tape import -": "wants another machine",
+    "tape serve --open": "serves until it is ended: tests/tape/serve asks it",
+    "tape serve --port 8000": "serves until it is ended: tests/tape/serve asks it",
     "tape mcp --write": ("serves until its input ends: tests/tape/tools/test_mcp_server.py"),
     "tape mcp --http 8000": "the same",
     "tape unite /mnt/laptop/.tape": "needs a copy; tests/tape/unite has many",

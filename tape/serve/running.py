@@ -1,0 +1,68 @@
+"""A store served until a signal ends the program: port, token, application."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..errors import UsageError
+from .access import LOCAL_NAMES
+from .application import build_application
+from .kept_address import keep_address, locate_address, make_address, read_address
+from .listening import format_address, open_port, serve_application
+from .site import Site
+from .store_view import StoreView
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable, Mapping
+
+_HOST = "127.0.0.1"
+
+
+class ServeOptions(NamedTuple):
+    """How a store is served."""
+
+    port: int | None = None
+    """0 for a free one; None for that of last time."""
+    new_token: bool = False
+
+
+def serve_store(
+    home: str,
+    environ: Mapping[str, str],
+    options: ServeOptions,
+    *,
+    announce: Callable[[str], None],
+    warn: Callable[[str], None],
+) -> None:
+    """Serve the store at `home`; `announce` gets the address with the token.
+
+    Raises UsageError where the port cannot be used.
+    """
+    file = locate_address(home, environ)
+    address = (None if options.new_token else read_address(file)) or make_address()
+    view = StoreView(home)
+    view.store.check()
+    bound = _open_port(options.port, address.port)
+    port = bound.getsockname()[1]
+    try:
+        keep_address(file, address._replace(port=port))
+    except OSError as error:
+        warn(f"the token is for this run only: {error.strerror}")
+    site = Site(view)
+    application = build_application(site, address.token, LOCAL_NAMES, port)
+    announce(f"{format_address(_HOST, bound)}/?token={address.token}")
+    try:
+        asyncio.run(serve_application(application, bound, lambda: None))
+    finally:
+        view.close()
+
+
+def _open_port(port: int | None, last_port: int) -> socket.socket:
+    if port is not None:
+        return open_port(_HOST, port)
+    try:
+        return open_port(_HOST, last_port)
+    except UsageError:  # another program has it now
+        return open_port(_HOST, 0)

@@ -1,0 +1,36 @@
+"""What all pages share: the store, who looks, and how a page is made of a template."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .templating import render_page
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from .store_view import StoreView
+
+
+class PageLink(NamedTuple):
+    """A page that every page leads to."""
+
+    name: str
+    path: str
+
+
+class Site:
+    """The pages of a store."""
+
+    def __init__(self, view: StoreView) -> None:
+        self.view = view
+        self.links: tuple[PageLink, ...] = ()
+        """In the order of the bar; `application` sets them."""
+
+    def render(
+        self, request: Request, name: str, values: dict[str, Any], status: int = 200
+    ) -> Response:
+        """Return the page of a template."""
+        shared = {"links": self.links, "path": request.url.path}
+        return render_page(name, {**shared, **values}, status)

@@ -1,0 +1,85 @@
+"use strict";
+// What every page does with keys, the side and the theme. Works on any page: `.session` and the like
+// are `[data-row]` or links in `.rows`, and what is searched in is the input `#find`.
+(() => {
+  const byId = (id) => document.getElementById(id);
+  const root = document.documentElement;
+  const rows = () => [...document.querySelectorAll(".rows > a")];
+  const isTyping = () => /^(INPUT|TEXTAREA|SELECT)$/.test(document.activeElement?.tagName ?? "");
+
+  // --- the side, which is drawn over the page where there is little room ------------------------
+  const setSide = (open) => {
+    byId("side")?.classList.toggle("open", open);
+    byId("menu")?.setAttribute("aria-expanded", String(open));
+    if (open) byId("side")?.querySelector("a, button, input")?.focus();
+  };
+  const isSideOpen = () => byId("side")?.classList.contains("open") ?? false;
+
+  // --- rows -------------------------------------------------------------------------------------
+  const move = (step) => {
+    const all = rows(), at = all.indexOf(document.activeElement);
+    const next = at < 0 ? (step > 0 ? 0 : all.length - 1) : Math.min(Math.max(at + step, 0), all.length - 1);
+    all[next]?.focus();
+    all[next]?.scrollIntoView({ block: "nearest" });
+  };
+
+  let goes = false;
+  const KEYS = {
+    j: () => move(1),
+    k: () => move(-1),
+    "/": () => { byId("find")?.focus(); byId("find")?.select(); },
+    "?": () => byId("keys-help")?.showModal(),
+    f: () => setSide(!isSideOpen()),
+    g: () => { goes = true; },
+  };
+  addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || byId("keys-help")?.open) return;
+    if (event.key === "Escape") {
+      if (isTyping()) document.activeElement.blur();
+      if (isSideOpen()) { setSide(false); byId("menu")?.focus(); }
+      return;
+    }
+    if (isTyping()) {
+      if (event.key === "ArrowDown" && document.activeElement === byId("find")) { event.preventDefault(); move(1); }
+      return;
+    }
+    if (goes) {
+      goes = false;
+      const link = document.querySelectorAll(".pages a")[Number(event.key) - 1];
+      if (link) { event.preventDefault(); link.click(); return; }
+    }
+    const act = KEYS[event.key];
+    if (act) { event.preventDefault(); act(); }
+  });
+
+  document.addEventListener("click", (event) => {
+    if (event.target.closest("#menu")) setSide(!isSideOpen());
+    else if (event.target.closest("#veil")) setSide(false);
+    else if (event.target.closest("#keys")) byId("keys-help").showModal();
+    else if (event.target.closest("#theme")) {
+      const isDark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+      root.dataset.theme = isDark ? "light" : "dark";
+      try { localStorage.setItem("tape-theme", root.dataset.theme); } catch { /* it is for this page then */ }
+    }
+  });
+
+  // A server that was started again: say so while it is away, and try again.
+  let away = 0;
+  const say = (text) => {
+    let note = byId("away");
+    if (!note) {
+      note = document.createElement("p");
+      note.id = "away";
+      note.setAttribute("role", "alert");
+      document.body.append(note);
+    }
+    note.textContent = text;
+    note.hidden = !text;
+  };
+  document.addEventListener("htmx:sendError", () => { away += 1; say("The server does not answer."); });
+  document.addEventListener("htmx:responseError", (event) => {
+    say(event.detail.xhr.status === 401 ? "The server has another token now: open the address that it printed." : "This cannot be shown now.");
+  });
+  document.addEventListener("htmx:afterRequest", (event) => { if (event.detail.successful) { away = 0; say(""); } });
+  root.dataset.ready = "true";
+})();

@@ -1,0 +1,93 @@
+"""One store as pages ask about it, from any thread.
+
+Invariant: nothing is written but the index. A question is answered from the index as it is, by a
+connection of its own; where that has to catch up first, one thread does it for all.
+"""
+
+from __future__ import annotations
+
+import re
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import TYPE_CHECKING, TypeVar, Unpack
+
+from ..errors import NotFound, UsageError
+from ..index.library import open_store, query_index, search_entries
+from ..index.lookups import select_folders
+from ..index.reader import is_caught_up, query_index_file
+from ..index.search import search_caught_up
+from ..store.store import Store, require_single_hit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from sqlite3 import Connection
+
+    from ..index.full_text import SearchFilter
+    from ..index.library import Library
+    from ..index.search import SearchMatch
+    from ..store.tape import Tape
+
+T = TypeVar("T")
+_MAX_SAID = 400
+"""Most hits that are looked at for the sessions whose talk has some words."""
+
+
+class StoreView:
+    """A store and its index."""
+
+    def __init__(self, home: str) -> None:
+        self.home = home
+        self.store = Store(home)
+        self._library: Library | None = None
+        self._thread = ThreadPoolExecutor(1, "index")
+
+    def ask(self, question: Callable[[Connection], T]) -> T:
+        """Return what the index answers; raise as `query_index` does. It may be asked twice."""
+
+        def ask_caught_up(db: Connection) -> tuple[T] | None:
+            return (question(db),) if is_caught_up(db, self.home) else None
+
+        answered = query_index_file(self.home, ask_caught_up)
+        if answered is not None:
+            return answered[0]
+        return self._run(lambda library: query_index(*library, question))
+
+    def search(self, words: str, limit: int, **narrow: Unpack[SearchFilter]) -> list[SearchMatch]:
+        """Return the best matches; raise as `search_entries` does."""
+        matches = search_caught_up(self.home, words, limit, **narrow)
+        if matches is None:
+            matches = self._run(
+                lambda library: search_entries(*library, words, limit=limit, **narrow)
+            )
+        return matches
+
+    def find_said(self, words: str) -> set[str]:
+        """Return the tapes with a message that has all words; the last may be a beginning."""
+        for query in (f"{words}*", words):
+            with suppress(UsageError):  # such as an open quotation mark: the other may do
+                types = ("user", "assistant")
+                return {hit.tape for hit in self.search(query, _MAX_SAID, types=types)}
+        return set()
+
+    def open_tape(self, prefix: str) -> Tape:
+        """Open the tape whose id begins so; raise NotFound, Ambiguous or Damaged."""
+        if not re.fullmatch("[0-9a-f]{4,32}", prefix):
+            raise NotFound("that is no id of a tape")
+        folders = self.ask(lambda db: select_folders(db, prefix))
+        return self.store.open_folder(require_single_hit(prefix, "tape", folders))
+
+    def close(self) -> None:
+        """Close the index, after what is being asked."""
+        if self._library is not None:
+            self._thread.submit(self._library.close).result()
+        self._thread.shutdown()
+
+    def _run(self, work: Callable[[Library], T]) -> T:
+        """Do work in the one thread that may catch up."""
+
+        def run() -> T:
+            if self._library is None:
+                self._library = open_store(self.home)
+            return work(self._library)
+
+        return self._thread.submit(run).result()
