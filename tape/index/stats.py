@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from .tape_filter import TapeFilter
 
 By = Literal[
-    "all", "tape", "branch", "model", "day", "tool", "repository", "person", "machine", "agent"
+    "all", "tape", "branch", "model", "day", "tool", "repository", "person", "machine", "agent",
+    "project",
 ]  # fmt: skip
 """What is summed together."""
 
@@ -128,6 +129,7 @@ _KEY_SQL = {
     "person": ("t.person", "NULL"),
     "machine": ("t.machine", "NULL"),
     "agent": ("t.agent", "NULL"),
+    "project": ("coalesce(t.project, t.cwd)", "NULL"),
 }
 _TAPE_SQL = """
     (:tape IS NULL OR t.id = :tape) AND (:branch IS NULL OR p.branch = :branch)

@@ -1,6 +1,8 @@
 """The table of routes, and what an error looks like.
 
 /                       sessions: the newest first, search, facets (pages/sessions)
+/search                 hits in their conversation, grouped by session (pages/search)
+/costs                  what sessions cost, by day, model and others (pages/costs)
 /session/ID             one session; #ENTRY leads to an entry of it (pages/session)
 /static/VERSION/NAME    scripts and styles, which may be kept for ever
 """
@@ -18,7 +20,7 @@ from starlette.routing import Route
 
 from ..errors import Ambiguous, InvalidName, NotFound, TapeError, UsageError
 from .gate import Gate
-from .pages import session, sessions
+from .pages import costs, search, session, sessions
 from .site import PageLink
 from .templating import load_assets
 
@@ -39,6 +41,8 @@ class SitePage(NamedTuple):
 
 PAGES = (
     SitePage(sessions.build_routes, PageLink("Sessions", "/")),
+    SitePage(search.build_routes, PageLink("Search", "/search")),
+    SitePage(costs.build_routes, PageLink("Costs", "/costs")),
     SitePage(session.build_routes),
 )
 """In the order of the bar."""

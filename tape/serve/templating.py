@@ -38,7 +38,7 @@ class Asset(NamedTuple):
 
 
 _TYPES = {".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8"}
-SCRIPTS = ("theme.js", "htmx.js", "uplot.js", "site.js")
+SCRIPTS = ("theme.js", "htmx.js", "uplot.js", "site.js", "charts.js")
 STYLES = ("page.css", "site.css", "uplot.css")
 _PATHS = {name: f"vendor/{name}" for name in ("htmx.js", "uplot.js", "uplot.css")}
 
@@ -89,8 +89,8 @@ def format_tokens(tokens: int) -> str:
     """Return a number of tokens in at most four digits."""
     for unit, size in (("G", 1_000_000_000), ("M", 1_000_000), ("k", 1000)):
         if tokens >= size:
-            shown = tokens / size
-            return f"{shown:.1f}{unit}" if shown < 100 else f"{shown:,.0f}{unit}"  # noqa: PLR2004
+            scaled = tokens / size
+            return f"{scaled:.1f}{unit}" if scaled < 100 else f"{scaled:,.0f}{unit}"  # noqa: PLR2004
     return str(tokens)
 
 

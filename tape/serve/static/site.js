@@ -4,7 +4,7 @@
 (() => {
   const byId = (id) => document.getElementById(id);
   const root = document.documentElement;
-  const rows = () => [...document.querySelectorAll(".rows > a")];
+  const rows = () => [...document.querySelectorAll(".rows > a, [data-rows] a")];
   const isTyping = () => /^(INPUT|TEXTAREA|SELECT)$/.test(document.activeElement?.tagName ?? "");
 
   // --- the side, which is drawn over the page where there is little room ------------------------
