@@ -52,6 +52,7 @@ UNRUN = {
     "pip install .": "installs; tests/test_packaging.py builds what it would",
     "claude mcp add tape -- tape mcp": "sets another program up",
     "codex mcp add tape -- tape mcp": "sets another program up",
+    "tape serve --open": "serves until it is ended: tests/tape/serve asks it",
     "gong chat": "opens a conversation in the terminal; tests/e2e drives it",
 }
 """Commands that pages show and no test can run from here, with the reason."""

@@ -1,0 +1,89 @@
+"""The pages in Chromium: at each width nothing is refused, asked elsewhere, or too wide."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from tests.tape.serve.conftest import record, serving
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
+HOSTILE = (
+    "zebra <script>alert(1)</script><img src=x onerror=alert(1)>\x1b[31m\u202eabc \u6f22\u5b57"
+)
+WIDTHS = (400, 1280, 2000)
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium"),
+]
+
+
+@pytest.fixture(scope="module")
+def server(library):
+    record(library, "Zebras", "the zebra sleeps", cost=2.5)
+    record(library, HOSTILE, HOSTILE, model=HOSTILE, person=HOSTILE, cwd="/src")
+    with serving(library.store.path.parent) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def browser():
+    sync_api = pytest.importorskip("playwright.sync_api")
+    with sync_api.sync_playwright() as playwright:
+        launched = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield launched
+        launched.close()
+
+
+@pytest.fixture
+def tab(browser, server):
+    """A page that is let in, and what it said and asked that it should not."""
+    page, faults = browser.new_page(), []
+    page.on("console", lambda message: faults.append(message.text))
+    page.on("pageerror", lambda error: faults.append(str(error)))
+    page.on("dialog", lambda dialog: (faults.append(dialog.message), dialog.dismiss()))
+    page.on(
+        "request",
+        lambda asked: asked.url.startswith((server.base, "data:")) or faults.append(asked.url),
+    )
+    page.goto(server.address)
+    yield page, faults
+    page.close()
+
+
+@pytest.mark.parametrize("path", ["/", "/search?q=zebra", "/costs", "/costs?days=7", "session"])
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_page_is_quiet_and_as_wide_as_its_window(tab, server, path, width):
+    page, faults = tab
+    if path == "session":
+        path = page.locator("a.session").first.get_attribute("href")
+    page.set_viewport_size({"width": width, "height": 800})
+    page.goto(f"{server.base}{path}")
+    page.wait_for_selector("html[data-ready]")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert faults == []
+
+
+def test_a_session_is_opened_by_keys(tab, server):
+    page, _ = tab
+    page.wait_for_selector("html[data-ready]")
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/session/*")
+
+
+def test_the_chart_is_drawn(tab, server):
+    page, _ = tab
+    page.goto(f"{server.base}/costs")
+    page.wait_for_selector("#chart canvas")
+
+
+def test_words_find_hits_while_they_are_typed(tab, server):
+    page, _ = tab
+    page.goto(f"{server.base}/search")
+    page.wait_for_selector("html[data-ready]")
+    page.locator("#find").press_sequentially("sleeps")
+    page.wait_for_selector(".hit mark")
+    assert page.locator(".hit mark").first.inner_text() == "sleeps"
