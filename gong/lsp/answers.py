@@ -110,7 +110,7 @@ def format_hover(result: object) -> str:
     """Return what an answer says about a name."""
     contents = result.get("contents") if isinstance(result, dict) else None
     parts = contents if isinstance(contents, list) else [contents]
-    texts = [part if isinstance(part, str) else part.get("value", "") for part in parts if part]
+    texts = [part.get("value") if isinstance(part, dict) else part for part in parts]
     return "\n\n".join(text.strip() for text in texts if isinstance(text, str) and text.strip())
 
 

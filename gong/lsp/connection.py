@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 _START_SECONDS = 45.0
 _END_SECONDS = 2.0
+_SEND_SECONDS = 20.0
+"""How long a server may leave unread what it is sent."""
+_MAX_UNREAD = 64 << 20
 _CHUNK = 1 << 16
 _METHOD_NOT_FOUND = -32601
 _CAPABILITIES: dict[str, Any] = {
@@ -130,7 +133,8 @@ class LanguageServer:
         except ServerFault as error:
             self.error = self.error or str(error)
             return
-        self.can = answer.get("capabilities") or {} if isinstance(answer, dict) else {}
+        able = answer.get("capabilities") if isinstance(answer, dict) else None
+        self.can = able if isinstance(able, dict) else {}
         encoding = self.can.get("positionEncoding")
         self.encoding = encoding if encoding in ENCODINGS else "utf-16"
         await self._notify("initialized", {})
@@ -237,7 +241,11 @@ class LanguageServer:
 
     async def _send(self, message: dict[str, Any]) -> None:
         try:
-            await self._write(message).drain()
+            async with asyncio.timeout(_SEND_SECONDS):
+                await self._write(message).drain()
+        except TimeoutError:
+            await self._give_up(f"it read nothing for {_SEND_SECONDS:g} s")
+            raise ServerFault(f"{self.config.name}: {self.error}") from None
         except (OSError, RuntimeError) as error:
             raise ServerFault(f"{self.config.name} takes no requests any more: {error}") from error
 
@@ -278,6 +286,9 @@ class LanguageServer:
             with suppress(ServerFault, OSError, RuntimeError):
                 # Not waited for: a server that waits for us would wait for ever.
                 self._write({"id": number, **answer})
+            stdin = self._process.stdin if self._process is not None else None
+            if stdin is not None and stdin.transport.get_write_buffer_size() > _MAX_UNREAD:
+                raise ServerFault("it asks without reading the answers")
 
     def _take_answer(self, message: dict[str, Any]) -> None:
         number = message.get("id")

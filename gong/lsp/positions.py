@@ -78,9 +78,10 @@ def to_uri(path: str) -> str:
 
 def to_path(uri: str) -> str | None:
     """Return the path of the file at an address; None where it is of something else."""
-    parts = urlsplit(uri)
-    return (
-        unquote(parts.path)
-        if parts.scheme == "file" and parts.netloc in {"", "localhost"}
-        else None
-    )
+    try:
+        parts = urlsplit(uri)
+    except ValueError:
+        return None
+    path = unquote(parts.path)
+    is_file = parts.scheme == "file" and parts.netloc in {"", "localhost"} and "\0" not in path
+    return path if is_file else None

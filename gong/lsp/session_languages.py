@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from pathlib import Path
+from stat import S_ISREG
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from msgspec import Meta, Struct
@@ -323,9 +324,12 @@ def _find_spot(arguments: LspArguments, lines: list[str]) -> Spot | ToolOutcome:
 
 
 def _read_file(path: str) -> str:
-    """Return the text of a file; raises OSError, also for one that is too large."""
+    """Return the text of a file; raises OSError, also for one that is too large or no file."""
     file = Path(path)
-    if file.stat().st_size > _MAX_FILE_BYTES:
+    status = file.stat()
+    if not S_ISREG(status.st_mode):
+        raise OSError(f"{path} is not a regular file")
+    if status.st_size > _MAX_FILE_BYTES:
         raise OSError(f"{path} is larger than {_MAX_FILE_BYTES >> 20} MB")
     return file.read_bytes().decode("utf-8", "replace")
 

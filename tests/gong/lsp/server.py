@@ -7,6 +7,8 @@ It knows names by `def NAME`, and finds a fault in each line with the word WRONG
     deaf          it never answers requests but `initialize`
     dies          it ends with the first file
     noise         it writes something that is no message
+    odd           its messages have values that the protocol does not have
+    stuck         it reads no more than `initialize`
     late          it says what is wrong when the file `go` is there
     asks          it asks its client for settings first, and for a change of a file
 """
@@ -172,6 +174,29 @@ ANSWERS = {
 }
 
 
+if "odd" in WORDS:
+    at = {"start": {"line": 0, "character": 0}}
+    fifo = {"uri": (Path.cwd() / "fifo.py").as_uri(), "range": at}
+    ANSWERS["initialize"] = lambda _: {"capabilities": [1]}
+    ANSWERS["textDocument/hover"] = lambda _: {"contents": [5, {"value": 6}, "a number"]}
+    ANSWERS["textDocument/definition"] = lambda _: [
+        *({"uri": uri, "range": at} for uri in ("file://[bad/x", "file:///%00")),
+        fifo,
+    ]
+
+
+def begin():
+    if "stuck" in WORDS:
+        time.sleep(600)
+    if "odd" in WORDS:
+        for params in ([], {"uri": "file://[bad/x"}, {"uri": "file:///%00"}):
+            send({"method": "textDocument/publishDiagnostics", "params": params})
+    if "asks" in WORDS:
+        items = [{"section": "a.b"}, {"section": "none"}, {}]
+        send({"id": "q1", "method": "workspace/configuration", "params": {"items": items}})
+        send({"id": "q2", "method": "workspace/applyEdit", "params": {"edit": {}}})
+
+
 def main():
     if "noise" in WORDS:
         sys.stdout.write("hello, I am no server\n" * 2000)
@@ -186,10 +211,8 @@ def main():
         elif number is not None:
             if "deaf" not in WORDS or method == "initialize":
                 send({"id": number, "result": ANSWERS.get(method, lambda _: None)(params)})
-        elif method == "initialized" and "asks" in WORDS:
-            items = [{"section": "a.b"}, {"section": "none"}, {}]
-            send({"id": "q1", "method": "workspace/configuration", "params": {"items": items}})
-            send({"id": "q2", "method": "workspace/applyEdit", "params": {"edit": {}}})
+        elif method == "initialized":
+            begin()
         elif method in {"textDocument/didOpen", "textDocument/didChange"}:
             document = params["textDocument"]
             if "dies" in WORDS:

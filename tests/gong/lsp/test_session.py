@@ -13,6 +13,7 @@ import pytest
 
 from gong.config import LanguageServerSettings, LspSettings
 from gong.errors import ConfigurationError
+from gong.lsp import connection
 from gong.lsp.servers import find_servers
 from tape.model.entries import ToolResult, join_texts
 from tests.gong.agent.conftest import Stage, call, seen
@@ -111,6 +112,30 @@ async def test_an_edit_tells_what_is_newly_wrong(stage, words):
     assert "diagnostics" not in found[2]
     assert found[3].endswith("\n\nErrors in b.py (played):\nb.py:1:1: error: what is too? [w]")
     assert "rror" not in found[4]
+
+
+async def test_values_that_the_protocol_does_not_have_stop_nothing(stage):
+    """A place in a pipe is named, and the pipe is not read."""
+    os.mkfifo(stage.folder / "fifo.py")
+    found, warnings = await run(
+        stage,
+        call("lsp", operation="hover", path="a.py", symbol="run"),
+        call("lsp", operation="definition", path="a.py", symbol="run"),
+        call("lsp", operation="outline", path="a.py"),
+        call("lsp", operation="outline", path="fifo.py"),
+        words=("odd",),
+    )
+    assert found[:3] == ["a number", "fifo.py:1:1", "     3  function run"]
+    assert found[3].endswith("fifo.py is not a regular file")
+    assert warnings == []
+
+
+async def test_a_server_that_stops_reading_is_given_up(stage, monkeypatch):
+    monkeypatch.setattr(connection, "_SEND_SECONDS", 0.1)
+    (stage.folder / "a.py").write_text(CODE * 20_000)
+    ask = call("lsp", operation="outline", path="a.py")
+    found, _ = await run(stage, ask, ask, words=("stuck",))
+    assert found == ["played: it read nothing for 0.1 s"] * 2
 
 
 async def test_a_later_call_brings_diagnostics_that_come_late(stage):
