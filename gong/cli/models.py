@@ -182,7 +182,10 @@ def refresh(source: str, as_json: bool) -> None:
 
 
 def _read_source(source: str) -> bytes:
-    """Return the bytes of a file or an address; raises ConfigurationError, NetworkError."""
+    """Return the bytes of a file or an address; raises ConfigurationError, NetworkError.
+
+    The query of an address, which may be a secret, is in no error.
+    """
     from ..http_requests import RequestFailed, send_request
     from ..llm.price_refresh import MAX_FILE_BYTES
 
@@ -191,12 +194,15 @@ def _read_source(source: str) -> bytes:
             return Path(source).read_bytes()
         except OSError as error:
             raise ConfigurationError(f"{source} cannot be read: {error.strerror}") from error
+    address = source.partition("?")[0].partition("#")[0]
+    if "@" in address.split("/")[2]:
+        raise ConfigurationError("the address of --from contains a user name: leave it out")
     try:
         answer = send_request(source, {}, most=MAX_FILE_BYTES)
     except RequestFailed as error:
-        raise NetworkError(f"cannot read {source}: {error}") from None
+        raise NetworkError(f"cannot read {address}: {error}") from None
     if answer.status != _OK:
-        raise NetworkError(f"{source} answers with status {answer.status}")
+        raise NetworkError(f"{address} answers with status {answer.status}")
     return answer.body
 
 

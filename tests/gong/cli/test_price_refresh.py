@@ -74,6 +74,12 @@ def test_prices_come_from_an_address(gong, prices):
         server.shutdown()
     told = gong("models", "refresh", "--from", f"{url}/data.json", code=75).stderr
     assert f"cannot read {url}/data.json" in told
+    told = gong("models", "refresh", "--from", f"{url}/data.json?sig=hidden", code=75).stderr
+    assert f"cannot read {url}/data.json: " in told
+    assert "hidden" not in told
+    for source in ("http://me:hidden@127.0.0.1:9/x", "http://me:hidden@host"):
+        told = gong("models", "refresh", "--from", source, code=2).stderr
+        assert told == "gong: the address of --from contains a user name: leave it out\n"
 
 
 def multiply(factor, rows):
