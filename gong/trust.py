@@ -313,12 +313,15 @@ def _describe_runs(value: Any) -> Iterator[str]:
     """Yield the commands and addresses in a settings file; its keys if there are none."""
     has_runs = False
     for path, table in _walk_values(value):
-        what = table.get("command") or table.get("url") or table.get("python")
-        if not isinstance(what, str):
+        words = _list_words(table.get("command") or ())
+        if not words:
+            addresses = (table.get(name) for name in ("url", "python", "base_url"))
+            words = [text for text in addresses if isinstance(text, str) and text][:1]
+        if not words:
             continue
         has_runs = True
         arguments = table.get("args")
-        words = [what, *(map(str, arguments) if isinstance(arguments, list) else ())]
+        words += _list_words(arguments) if isinstance(arguments, list) else ()
         names = [table.get("event"), *(part for part in path if part not in _LABEL_NOISE)]
         label = " ".join(str(name) for name in names if name)
         yield f"{label}: {' '.join(words)}" if label else " ".join(words)
@@ -326,19 +329,26 @@ def _describe_runs(value: Any) -> Iterator[str]:
         yield from (f"sets {key}" for key in value)
 
 
+def _list_words(value: Any) -> list[str]:
+    """Return the words of a command, which is a text or an array; none of anything else."""
+    if isinstance(value, str):
+        return [value]
+    return [*map(str, value)] if isinstance(value, list) else []
+
+
 def _list_named_files(root: Path, value: Any) -> Iterator[Path]:
     """Yield the files of a project that the commands in a value name."""
     for _, table in _walk_values(value):
         arguments = table.get("args")
-        texts = [table.get("command"), *(arguments if isinstance(arguments, list) else ())]
+        texts = _list_words(table.get("command"))
+        texts += _list_words(arguments) if isinstance(arguments, list) else ()
         for text in texts:
-            if isinstance(text, str):
-                plain = _PROJECT_VARIABLE.sub("", text.replace('"', "").replace("'", ""))
-                for word in _WORD.findall(plain):
-                    with suppress(OSError, ValueError):
-                        file = root / word
-                        if file.is_file() and file.resolve().is_relative_to(root):
-                            yield file
+            plain = _PROJECT_VARIABLE.sub("", text.replace('"', "").replace("'", ""))
+            for word in _WORD.findall(plain):
+                with suppress(OSError, ValueError):
+                    file = root / word
+                    if file.is_file() and file.resolve().is_relative_to(root):
+                        yield file
 
 
 def _hash_part(root: Path, content: bytes, files: list[Path]) -> str:

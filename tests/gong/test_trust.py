@@ -70,6 +70,22 @@ def test_a_script_named_by_the_projects_variable_counts(project, environ, text):
     assert states(project, environ) == {".mcp.json": "new"}
 
 
+def test_a_command_that_is_an_array_is_shown_and_its_script_counts(project, environ):
+    put(
+        project,
+        ".gong/config.toml",
+        '[lsp.servers.own]\ncommand = ["sh", "./check", "--stdio"]\nfiles = { "*.py" = "python" }\n'
+        '[providers.house]\nbase_url = "https://llm.house.example/v1"\n',
+    )
+    script = put(project, "check", "exit 0\n")
+    [part] = read(project, environ).parts
+    assert [run.rpartition("own: ")[2] for run in part.runs[:1]] == ["sh ./check --stdio"]
+    assert part.runs[1].endswith("house: https://llm.house.example/v1")
+    trust.trust_project(read(project, environ), environ)
+    script.write_text("exit 1\n")
+    assert states(project, environ) == {".gong/config.toml": "new"}
+
+
 def test_every_kind_of_part_is_shown_with_what_it_runs(project, environ):
     put(project, ".gong/config.toml", 'model = "a/b"\n[[hooks]]\nevent="Stop"\ncommand="make"\n')
     put(project, ".claude/settings.json", {"hooks": HOOKS, "permissions": {}})
