@@ -204,7 +204,7 @@ class SessionLanguages:
                 else:
                     answer_lines = await asyncio.to_thread(
                         format_places,
-                        *(list_places(result), _read_or_none, self._name_path, server.encoding),
+                        *(list_places(result), self._read_code, self._name_path, server.encoding),
                     )
         answer = "\n".join(filter(None, answer_lines))
         return ToolOutcome.from_text(answer or "The language server knows nothing about it.")
@@ -212,6 +212,15 @@ class SessionLanguages:
     def _name_path(self, path: str) -> str:
         """Return a path relative to the folder of the session, where it is inside."""
         return path.removeprefix(f"{self._folder.rstrip('/')}/")
+
+    def _read_code(self, path: str) -> str | None:
+        """Return the text of a file that a server named; None for one that no server takes."""
+        if not any(config.find_language(path) for config in self._configs):
+            return None  # a server may name any file, and no rule was asked about it
+        try:
+            return _read_file(path)
+        except OSError:
+            return None
 
     # --- what a change did ----------------------------------------------------------------------
 
@@ -332,13 +341,6 @@ def _read_file(path: str) -> str:
     if status.st_size > _MAX_FILE_BYTES:
         raise OSError(f"{path} is larger than {_MAX_FILE_BYTES >> 20} MB")
     return file.read_bytes().decode("utf-8", "replace")
-
-
-def _read_or_none(path: str) -> str | None:
-    try:
-        return _read_file(path)
-    except OSError:
-        return None
 
 
 async def _show_file(path: str, server: LanguageServer) -> None:

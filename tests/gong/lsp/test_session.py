@@ -115,7 +115,8 @@ async def test_an_edit_tells_what_is_newly_wrong(stage, words):
 
 
 async def test_values_that_the_protocol_does_not_have_stop_nothing(stage):
-    """A place in a pipe is named, and the pipe is not read."""
+    """A place in a pipe, or in a file that is no code, is named, and nothing read there."""
+    (stage.folder / ".env").write_text("PASSWORD=hidden\n")
     os.mkfifo(stage.folder / "fifo.py")
     found, warnings = await run(
         stage,
@@ -125,7 +126,7 @@ async def test_values_that_the_protocol_does_not_have_stop_nothing(stage):
         call("lsp", operation="outline", path="fifo.py"),
         words=("odd",),
     )
-    assert found[:3] == ["a number", "fifo.py:1:1", "     3  function run"]
+    assert found[:3] == ["a number", ".env:1:1\nfifo.py:1:1", "     3  function run"]
     assert found[3].endswith("fifo.py is not a regular file")
     assert warnings == []
 
