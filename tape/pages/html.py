@@ -72,10 +72,12 @@ def export_page(
     head: Head | None = None,
     redact: bool = True,
     back: str = "",
+    command: str = "",
 ) -> ExportReport:
     """Write a tape, or the path to `head`, as a page; raises as `export_tape` does.
 
-    `back` is the address of a list of sessions that the page leads to.
+    `back` is the address of a list of sessions that the page leads to, and `command` what continues
+    the session where the page is shown.
     """
     with TemporaryFile() as lines:
         done = export_tape(tape, lines.write, head=head, redact=redact)
@@ -85,7 +87,7 @@ def export_page(
             view.add_line(line)
         if head is not None:
             view.current = head.branch
-        write(_build_page_start(view, back))
+        write(_build_page_start(view, back, command))
         lines.seek(0)
         for number, line in enumerate(lines):
             write(b",\n" * bool(number) + _encode_script_json(line[:-1].decode()))
@@ -265,7 +267,7 @@ def _cut_diff(lines: tuple[str, ...]) -> tuple[str, ...]:
     return (*lines[:_MAX_DIFF_LINES], _mark_kind("note", f"… {more} more lines of this diff"))
 
 
-def _build_page_start(view: _PageView, back: str) -> bytes:
+def _build_page_start(view: _PageView, back: str, command: str) -> bytes:
     """Return the page up to the archive."""
     script, style = read_asset("page.js"), read_asset("page.css")
     facts = [
@@ -279,6 +281,8 @@ def _build_page_start(view: _PageView, back: str) -> bytes:
         for row in facts
         if any(row)
     ]
+    if command:
+        rows.append(f'<p>Continue it: <code class="command">{escape(command)}</code></p>')
     if view.secrets:
         rows.append(f'<p class="masked">{format_count(view.secrets, "secret")} masked</p>')
     policy = (

@@ -8,6 +8,7 @@ from starlette.responses import HTMLResponse
 from starlette.routing import Route
 
 from ...pages.html import export_page
+from ...text import SHORT
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -22,7 +23,8 @@ def build_routes(site: Site) -> list[Route]:
     def show(request: Request) -> Response:
         page = bytearray()
         with site.view.open_tape(request.path_params["tape"]) as tape:
-            export_page(tape, page.extend, redact=False, back="/")
+            command = f"gong --session {tape.id[:SHORT]}"
+            export_page(tape, page.extend, redact=False, back="/", command=command)
         # The page itself says which scripts it runs.
         return HTMLResponse(
             bytes(page), headers={"content-security-policy": "frame-ancestors 'none'"}
