@@ -54,6 +54,8 @@ class Game(Play):
         """The branch is closed, something said on it is overwritten, and it is opened again."""
         tape, branch = self.record.tape, self.record.branch
         said = [one for one in tape.entries(self.record.head()) if one.type in SAID]
+        if not said:
+            return
         self.record.writer.close()
         redact(tape, [said[size % len(said)].id], "why")
         self.record = Recorder.open(tape, branch, durability="none")

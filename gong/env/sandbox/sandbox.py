@@ -407,7 +407,7 @@ def open_sandbox(request: SandboxRequest, kinds: Sequence[Availability] | None =
             fixed=protection.fixed,
             hidden_folders=hidden.folders,
             hidden_files=hidden.files,
-            visible=(*hidden.visible, *_list_covered(request.folder)),
+            visible=(*hidden.visible, *_list_covered(request.folder, *own_code)),
             temporary=f"{place}/tmp",  # noqa: S108 (a folder of its own)
             is_root=os.geteuid() == 0,
         )
@@ -436,14 +436,17 @@ _OWN_FOLDERS = ("/tmp", "/dev", "/run")  # noqa: S108 (names)
 """What programs inside have their own of."""
 
 
-def _list_covered(folder: str) -> tuple[str, ...]:
-    """Return a folder and its repository where they would be covered by folders of its own."""
+def _list_covered(folder: str, *own_code: str) -> tuple[str, ...]:
+    """Return a folder, its repository and gong's code, where folders of its own would cover them.
+
+    The code has the Python that starts what is inside.
+    """
     real = os.path.realpath(folder)
     repository = locate_git_folder(real)
     tops = (real,) if repository is None else (repository.top, real)
     return tuple(
         top
-        for top in dict.fromkeys(tops)
+        for top in dict.fromkeys((*tops, *own_code))
         if any(is_inside_folder(top, own) for own in _OWN_FOLDERS)
     )
 
