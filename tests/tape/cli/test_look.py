@@ -350,8 +350,8 @@ def test_a_pipe_that_closes_early_is_no_error(tape, talk):
             process.stdout = None
 
 
-BYTES = {"export", "completion", "mcp"}
-"""The verbs that print a file: its format is their answer."""
+BYTES = {"export", "completion", "mcp", "serve"}
+"""The verbs that print a file, or serve: its format is their answer."""
 
 
 def test_help_shows_every_verb_and_an_example_of_each(tape):

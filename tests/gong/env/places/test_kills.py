@@ -82,3 +82,4 @@ async def test_an_invented_answer_is_an_error_of_the_place_and_has_no_effect(
         env = PlaceEnvironment(Link("sh:lie", lambda _, s=script: ("sh", "-c", s), ENVIRON), "/")
         with pytest.raises(Exception, match=r"does not answer as it should|no greeting"):
             await asyncio.wait_for(env.initialize(), 60)
+        await env.cleanup()
