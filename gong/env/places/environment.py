@@ -126,7 +126,7 @@ class PlaceEnvironment:
         try:
             await self._begin()
         except PlaceLost as error:
-            self.link.users -= 1
+            await self._leave()  # what was opened may be there still
             raise ConfigurationError(f"{self.name}: {error.why}") from error
         except BaseException:
             await self._leave()
