@@ -43,6 +43,8 @@ def of(kind):
         return st.one_of(map(of, args))
     if origin is tuple:
         return st.lists(of(args[0]), max_size=3).map(tuple)
+    if origin is dict:
+        return st.dictionaries(of(args[0]), of(args[1]), max_size=3)
     if origin is Literal:
         return st.sampled_from(args)
     return st.deferred(lambda: struct(kind))

@@ -140,6 +140,10 @@ def unpack_tape(store: Store, tape: Tape) -> ArchivedTape:
 
 def measure_tape(store: Store, tape: Tape) -> int:
     """Return the bytes of a tape's files in the form that it has."""
+    name = tape.folder.name
     with Folder.open(store.tapes) as tapes:
         is_archived = _require_tape_folder(tape).is_archived
-        return tapes.measure_bytes(tape.folder.name + PACKED_SUFFIX * is_archived)
+        try:
+            return tapes.measure_bytes(name + PACKED_SUFFIX * is_archived)
+        except FileNotFoundError:  # another process has given it the other form since
+            return tapes.measure_bytes(name + PACKED_SUFFIX * (not is_archived))
