@@ -19,7 +19,6 @@ from tape.model.line import encode_line, encode_payload
 from tape.store.refs import encode_ref_line
 from tests.e2e.terminal import CTRL_C, Terminal
 from tests.tape import making
-from tests.tape.cli.conftest import BIN
 
 pytestmark = pytest.mark.slow
 
@@ -62,9 +61,13 @@ def many(tape, talk):
     return tape
 
 
-def press(tape, words, ready, program=BIN):
+CODE = "from tape.cli import main, terminal; terminal._PROGRESS_DELAY = 0; main()"
+"""The program, with progress from the beginning: a fast machine is done in the second without."""
+
+
+def press(tape, words, ready):
     """Run a command on a terminal, press Ctrl+C when a text is there, and return all it said."""
-    line = f"exec {program} {words} > out.txt"
+    line = f"exec {sys.executable} -c '{CODE}' {words} > out.txt"
     words = ["/bin/sh", "-c", line]
     with Terminal(words, cwd=tape.work, env=tape.env, columns=120) as shown:
         shown.wait_for(ready)
@@ -116,13 +119,8 @@ def test_what_was_deleted_stays_deleted_and_gc_deletes_the_rest(many):
 
 
 def test_a_long_check_of_a_tape_says_how_far_it_came(tape, talk):
-    """Of `verify` and of `fsck`, which has repaired nothing then.
-
-    Progress is shown from the beginning: a fast machine is done in the second without it.
-    """
-    code = "from tape.cli import main, terminal; terminal._PROGRESS_DELAY = 0; main()"
+    """Of `verify` and of `fsck`, which has repaired nothing then."""
     write_tape(tape.store / "tapes", "f" * 32, str(tape.work), entries=200_000)
     for words, more in (("verify --jobs 1", ""), ("fsck --repair", ": nothing was repaired")):
-        program = f"{sys.executable} -c '{code}'"
-        said = press(tape, f"{words} ffffffff", "verified entry", program)
+        said = press(tape, f"{words} ffffffff", "verified entry")
         assert re.search(rf"tape: verified entry \d+; stopped{more}\n", f"{said.rstrip()}\n"), said
