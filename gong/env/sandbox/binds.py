@@ -66,18 +66,14 @@ class Border:
         """Return whether a file at a real path may be changed."""
         if is_inside_folder(path, self.temporary):
             return True
-        nearest, is_writable = "", False
-        for kind, writable in (
+        return _is_nearest(
+            path,
             (self.roots, True),
             (self.pinned, True),
             (self.fixed, False),
             (self.hidden_folders, False),
             (self.hidden_files, False),
-        ):
-            for place in kind:
-                if is_inside_folder(path, place) and len(place) >= len(nearest):
-                    nearest, is_writable = place, writable
-        return is_writable
+        )
 
     def find_root(self, path: str) -> str | None:
         """Return the nearest folder around a path that may be written; None where none is."""
@@ -87,17 +83,26 @@ class Border:
 
     def hides(self, path: str) -> bool:
         """Return whether what is at a real path cannot be read."""
-        nearest, is_hidden = "", False
-        for kind, hidden in (
+        return _is_nearest(
+            path,
             (self.hidden_folders, True),
             (self.hidden_files, True),
             (self.visible, False),
             (self.roots, False),
-        ):
-            for place in kind:
-                if is_inside_folder(path, place) and len(place) >= len(nearest):
-                    nearest, is_hidden = place, hidden
-        return is_hidden
+        )
+
+
+def _is_nearest(path: str, *kinds: tuple[Sequence[str], bool]) -> bool:
+    """Return what the nearest place around a path says; of two at one place the later one.
+
+    False outside of all places.
+    """
+    nearest, says = "", False
+    for places, value in kinds:
+        for place in places:
+            if is_inside_folder(path, place) and len(place) >= len(nearest):
+                nearest, says = place, value
+    return says
 
 
 def build_arguments(
