@@ -221,13 +221,13 @@ def _load_languages(front: FrontEnd, sandbox: Sandbox | None) -> ToolSource | No
     """Return the language servers of a session on this machine; None without any."""
     lsp, tools = front.settings.lsp, front.settings.tools
     is_offered = is_profile_choice(tools) or "lsp" in (tools or ())
-    may_find = sandbox is not None if lsp.discover is None else lsp.discover
-    if not (lsp.enabled and is_offered and (lsp.servers or may_find)) or front.place != LOCAL:
+    discovers = sandbox is not None if lsp.discover is None else lsp.discover
+    if not (lsp.enabled and is_offered and (lsp.servers or discovers)) or front.place != LOCAL:
         return None
     from ..lsp.servers import find_servers  # only where some may be used
     from ..lsp.session_languages import SessionLanguages
 
-    servers = find_servers(lsp, front.environ, is_inside=sandbox is not None)
+    servers = find_servers(lsp, front.environ, discovers=discovers)
     if not servers:
         return None
     return SessionLanguages(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 from .positions import to_spot
 
@@ -36,7 +36,8 @@ class Diagnostic(Struct, frozen=True):
     range: _Range
     message: str
     severity: int = 1
-    code: Annotated[Any, Meta(description="a text or a number")] = None
+    code: Any = None
+    """A text or a number, where it has one."""
     source: str | None = None
 
     @property

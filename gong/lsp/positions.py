@@ -63,8 +63,8 @@ def to_spot(lines: list[str], position: dict[str, int], encoding: Encoding) -> S
 def find_symbol(lines: list[str], symbol: str, line: int | None) -> Spot | None:
     """Return where a text has a name, in the given line if there is one; None where it has none."""
     word = re.compile(rf"(?<!\w){re.escape(symbol)}(?!\w)")
-    numbers = [line] if line is not None and 1 <= line <= len(lines) else []
-    for number in [*numbers, *(() if line is not None else range(1, len(lines) + 1))]:
+    numbers = range(1, len(lines) + 1)
+    for number in numbers if line is None else [line] if line in numbers else []:
         if match := word.search(lines[number - 1]):
             last = symbol.rfind(".") + 1  # of `module.name` the name is meant
             return Spot(number, match.start() + last + 1)

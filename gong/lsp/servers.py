@@ -71,17 +71,17 @@ KNOWN_SERVERS = (
 
 
 def find_servers(
-    settings: LspSettings, environ: Mapping[str, str], *, is_inside: bool = False
+    settings: LspSettings, environ: Mapping[str, str], *, discovers: bool = False
 ) -> tuple[LanguageServerConfig, ...]:
     """Return the servers that can be used, those of the settings first.
 
-    `is_inside` says that they run inside a sandbox. Raises ConfigurationError for a server without
-    a command or files.
+    With `discovers` known ones on the PATH are among them. Raises ConfigurationError for a server
+    without a command or files.
     """
     if not settings.enabled:
         return ()
     configured = tuple(_read_configured(settings))
-    if not (is_inside if settings.discover is None else settings.discover):
+    if not discovers:
         return configured
     path = environ.get("PATH")
     known = (

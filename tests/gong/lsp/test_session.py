@@ -220,6 +220,16 @@ async def test_a_server_ends_with_its_session(stage):
         os.kill(pid, 0)
 
 
+@pytest.mark.parametrize("discover", [True, None])
+async def test_a_known_server_is_used_where_the_settings_say_so(stage, tmp_path, discover):
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/gopls").touch(mode=0o755)
+    stage.environ["PATH"] = f"{tmp_path}/bin:{stage.environ['PATH']}"
+    session = await stage.session(DONE, lsp=LspSettings(discover=discover))
+    await seen(session, "go")
+    assert (session.setup.tools.get("lsp") is not None) == bool(discover)
+
+
 async def test_without_servers_there_is_no_tool(stage):
     session = await stage.session(DONE)
     await seen(session, "go")
@@ -232,11 +242,9 @@ class TestWhichServersThereAre:
             (tmp_path / name).touch(mode=0o755)
         environ = {"PATH": str(tmp_path)}
         names = ["pyright", "gopls", "clangd"]
-        assert [each.name for each in find_servers(LspSettings(discover=True), environ)] == names
-        found = find_servers(LspSettings(), environ, is_inside=True)
-        assert [each.name for each in found] == names
+        assert [each.name for each in find_servers(LspSettings(), environ, discovers=True)] == names
         assert find_servers(LspSettings(), environ) == ()
-        assert find_servers(LspSettings(enabled=False, discover=True), environ) == ()
+        assert find_servers(LspSettings(enabled=False), environ, discovers=True) == ()
 
     def test_a_table_comes_first_and_may_name_a_known_server(self, tmp_path):
         tables = {
