@@ -1,7 +1,5 @@
 """Who works on a branch of a tape that several machines have, and what the others do meanwhile."""
 
-import os
-import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from threading import Barrier
@@ -18,33 +16,9 @@ from tape.remote.registry import open_remote
 from tape.store.replica import Replica
 from tests.tape import making
 from tests.tape.remote.machines import Machine
-from tests.tape.remote.servers import KEYS, make_bucket
 
 TAPE = "7" * 32
 DAY = 24 * 3600 * 1_000_000
-
-
-@pytest.fixture
-def address(request, tmp_path, monkeypatch):
-    match request.param:
-        case "folder":
-            (tmp_path / "team").mkdir()
-            return (tmp_path / "team").as_uri()
-        case "s3":
-            pytest.importorskip("obstore", reason="the extra `s3` is not installed")
-            for name, value in KEYS.items():
-                monkeypatch.setenv(name, value)
-            endpoint = request.getfixturevalue("ministack")
-            make_bucket(endpoint, "tapes")
-            place = os.urandom(4).hex()
-            return f"s3://tapes/{place}?endpoint={endpoint}&region=us-east-1"
-        case "postgresql":
-            pytest.importorskip("psycopg", reason="the extra `postgres` is not installed")
-            port = request.getfixturevalue("postgres")
-            return f"postgresql://tape@127.0.0.1:{port}/postgres?team={os.urandom(4).hex()}"
-        case "git":
-            subprocess.run(["git", "init", "-q", "--bare", tmp_path / "tapes.git"], check=True)
-            return f"git+{(tmp_path / 'tapes.git').as_uri()}"
 
 
 ENGINES = pytest.mark.parametrize(

@@ -21,7 +21,6 @@ from tape.remote.registry import open_remote
 from tests.tape import making
 from tests.tape.making import BUDGET
 from tests.tape.remote.machines import BreakingRemote, Machine
-from tests.tape.remote.servers import KEYS, make_bucket
 from tests.tape.unite.test_tapes import STEPS
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3_600)]
@@ -29,26 +28,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(3_600)]
 PUSHERS, ROUNDS = 16, int(os.environ.get("TAPE_ROUNDS", "10" if BUDGET == 1 else "300"))
 STEPS_TAKEN = 1_000
 DAY = 24 * 3600 * 1_000_000
-
-
-@pytest.fixture
-def address(request, tmp_path, monkeypatch):
-    match request.param:
-        case "folder":
-            (tmp_path / "remote").mkdir()
-            return (tmp_path / "remote").as_uri()
-        case "s3":
-            pytest.importorskip("obstore", reason="the extra `s3` is not installed")
-            for name, value in KEYS.items():
-                monkeypatch.setenv(name, value)
-            endpoint = request.getfixturevalue("ministack")
-            make_bucket(endpoint, "tapes")
-            place = os.urandom(4).hex()
-            return f"s3://tapes/{place}?endpoint={endpoint}&region=us-east-1"
-        case "postgresql":
-            pytest.importorskip("psycopg", reason="the extra `postgres` is not installed")
-            port = request.getfixturevalue("postgres")
-            return f"postgresql://tape@127.0.0.1:{port}/postgres?team={os.urandom(4).hex()}"
 
 
 def push(machine, tapes):
