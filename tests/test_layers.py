@@ -57,6 +57,7 @@ ORDER = {
             "llm.models",
             "tool_settings",
             "ip_addresses",
+            "child_programs",
             "env.variables",
             "config_file",
             "config",

@@ -11,10 +11,8 @@ file is used for an hour.
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shlex
-import signal
 import time
 from base64 import urlsafe_b64decode
 from contextlib import suppress
@@ -26,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from ..child_programs import OutputTooLong, run_for_output
 from ..errors import AuthenticationError, ConfigurationError
 from ..private_files import (
     hold_private_lock,
@@ -182,42 +181,26 @@ async def run_key_program(
             provider=provider,
         )
     try:
-        process = await asyncio.create_subprocess_exec(
-            *(program, *argv[1:]),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-            cwd=locate_home(environ),
-            env=dict(environ),
-            start_new_session=True,
+        run = await run_for_output(
+            (program, *argv[1:]),
+            environ,
+            max_bytes=_MAX_OUTPUT,
+            seconds=seconds,
+            folder=locate_home(environ),
         )
+    except TimeoutError:
+        raise build_error(f"took longer than {seconds:g} s") from None
+    except OutputTooLong:
+        raise build_error(f"printed more than {_MAX_OUTPUT // 1024} KiB") from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "a zero byte in it"
         raise AuthenticationError(
             f"{name} cannot be run: {argv[0]}: {reason}", provider=provider
         ) from None
-    assert process.stdout is not None, "it is a pipe"
-    output = b""
+    if run.exit_code:
+        raise build_error(f"ended with exit code {run.exit_code}")
     try:
-        async with asyncio.timeout(seconds):
-            while len(output) <= _MAX_OUTPUT:
-                piece = await process.stdout.read(_MAX_OUTPUT)
-                if not piece:
-                    break
-                output += piece
-            if len(output) > _MAX_OUTPUT:
-                raise build_error(f"printed more than {_MAX_OUTPUT // 1024} KiB")
-            code = await process.wait()
-    except TimeoutError:
-        raise build_error(f"took longer than {seconds:g} s") from None
-    finally:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        await process.wait()
-    if code:
-        raise build_error(f"ended with exit code {code}")
-    try:
-        return output.decode()
+        return run.output.decode()
     except UnicodeDecodeError:
         raise build_error("printed bytes that are no text") from None
 

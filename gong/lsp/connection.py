@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
+from ..child_programs import kill_group
 from .diagnostics import parse_diagnostics
 from .messages import MessageReader, ServerFault, encode_message
 from .positions import ENCODINGS, to_path, to_uri
@@ -205,15 +206,12 @@ class LanguageServer:
 
     async def _give_up(self, why: str) -> None:
         self.error = self.error or why
-        process = self._process
-        if process is not None:
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, 9)
-            await process.wait()
         if self._reading is not None and self._reading is not asyncio.current_task():
             self._reading.cancel()
             with suppress(asyncio.CancelledError):
                 await self._reading
+        if self._process is not None:
+            await kill_group(self._process)
         self._end_requests()
 
     def _end_requests(self) -> None:

@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, urlsplit
 
+from ..child_programs import OutputTooLong, run_for_output
 from .addresses import InvalidAddress, parse_address
 from .fetching import FetchedPage, FetchError, WebAccess, request_page
 from .page_text import decode_page
@@ -117,26 +118,17 @@ def _insert_variables(text: str, environ: Mapping[str, str]) -> str:
 async def _run_command(command: Sequence[str], query: str, environ: Mapping[str, str]) -> bytes:
     words = [word.replace("{query}", query) for word in command]
     try:
-        process = await asyncio.create_subprocess_exec(
-            *words,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            env=dict(environ),
-        )
+        run = await run_for_output(words, environ, max_bytes=_MAX_BYTES, seconds=_SECONDS)
+    except TimeoutError:
+        raise
+    except OutputTooLong:
+        raise FetchError(f"{words[0]} printed more than {_MAX_BYTES:,} bytes") from None
     except (OSError, ValueError) as error:
         raise FetchError(f"command of [web.search] in config.toml: {words[0]}: {error}") from None
-    try:
-        output, errors = await process.communicate()
-    finally:
-        if process.returncode is None:
-            with suppress(ProcessLookupError):
-                process.kill()
-            await process.wait()
-    if process.returncode:
-        why = errors.decode("utf-8", "replace").strip().partition("\n")[0]
-        raise FetchError(f"{words[0]} ended with exit code {process.returncode}: {why}")
-    return output[:_MAX_BYTES]
+    if run.exit_code:
+        why = run.errors.decode("utf-8", "replace").strip().partition("\n")[0]
+        raise FetchError(f"{words[0]} ended with exit code {run.exit_code}: {why}")
+    return run.output
 
 
 def _find_results(value: Any, depth: int) -> tuple[SearchResult, ...]:

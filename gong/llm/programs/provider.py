@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 from contextlib import aclosing, asynccontextmanager, suppress
 from importlib import import_module
 from pathlib import Path
@@ -21,6 +20,7 @@ from msgspec.structs import replace
 
 from tape.formats.wire import decode_json
 
+from ...child_programs import kill_group
 from ...errors import ConfigurationError, ModelError
 from ...private_files import locate_state_folder
 from ..model_names import PROGRAMS_MODEL
@@ -140,9 +140,12 @@ class ProgramProvider:
                 yield lines
         finally:
             writing.cancel()
-            await _end_process(process, _END_SECONDS if output.finished else 0)
+            with suppress(TimeoutError):  # it may end by itself
+                async with asyncio.timeout(_END_SECONDS if output.finished else 0):
+                    await process.wait()
             complaining.cancel()
             await asyncio.gather(writing, complaining, return_exceptions=True)
+            await kill_group(process)
 
     async def _read_lines(
         self,
@@ -200,13 +203,3 @@ async def _read_complaint(stderr: asyncio.StreamReader) -> bytes:
     while piece := await stderr.read(_MAX_COMPLAINT):
         data = (data + piece)[-_MAX_COMPLAINT:]
     return data
-
-
-async def _end_process(process: asyncio.subprocess.Process, seconds: float) -> None:
-    """Give a program some seconds to end by itself, then end it with what it started."""
-    with suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
-            await process.wait()
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    await process.wait()

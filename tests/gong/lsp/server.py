@@ -7,6 +7,7 @@ It knows names by `def NAME`, and finds a fault in each line with the word WRONG
     deaf          it never answers requests but `initialize`
     dies          it ends with the first file
     noise         it writes something that is no message
+    flood         it writes such things without end
     odd           its messages have values that the protocol does not have
     stuck         it reads no more than `initialize`
     late          it says what is wrong when the file `go` is there
@@ -198,10 +199,16 @@ def begin():
         send({"id": "q2", "method": "workspace/applyEdit", "params": {"edit": {}}})
 
 
-def main():
-    if "noise" in WORDS:
+def make_noise():
+    while WORDS & {"noise", "flood"}:
         sys.stdout.write("hello, I am no server\n" * 2000)
         sys.stdout.flush()
+        if "noise" in WORDS:
+            return
+
+
+def main():
+    make_noise()
     while (message := read()) is not None:
         method, params, number = message.get("method"), message.get("params"), message.get("id")
         if method == "exit":

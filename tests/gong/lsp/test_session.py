@@ -167,6 +167,7 @@ async def test_a_server_that_says_nothing_keeps_no_call_waiting(stage):
     [
         (("dies",), "it ended with exit code 3"),
         (("noise",), "it writes something else than messages"),
+        (("flood",), "it writes something else than messages"),
     ],
 )
 async def test_a_server_that_fails_is_named_once_and_the_session_continues(stage, words, reason):
