@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-EXAMPLES = sorted(path.name for path in (ROOT / "examples").iterdir() if path.suffix != ".pyc")
+EXAMPLES = sorted(path.name for path in (ROOT / "examples").iterdir() if path.is_file())
 SAYS = {
     "ask.py": r"\[ls .*\]\nThis folder holds 1 entry: notes\.txt\.\n",
     "delegate.py": (
