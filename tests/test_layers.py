@@ -95,6 +95,7 @@ ORDER = {
             "assembly",
             "workflow",
             "review",
+            "evals",
             "host",
             "hosting",
             "rpc",

@@ -46,6 +46,7 @@ COMMANDS = {
         "workflow",
         "Plan a requirement, carry it out with sub-agents, review and judge it.",
     ),
+    "eval": ("eval", "Try tasks in Harbor's format, and compare runs."),
     "acp": ("acp", "Run as the agent of an editor, by the Agent Client Protocol."),
     "rpc": ("rpc", "Run sessions for another program, as lines of JSON."),
     "serve": ("serve", "Run sessions for other programs, over HTTP."),

@@ -93,8 +93,10 @@ def verbs() -> list[Verb]:
 def _verbs(name: str, one: click.Command) -> Iterator[Verb]:
     yield Verb(name, _line(one), one)
     if isinstance(one, click.Group):
-        for inner, command in one.commands.items():
-            yield Verb(f"{name} {inner}", _line(command), command)
+        ctx = click.Context(one)
+        for inner in one.list_commands(ctx):
+            if (command := one.get_command(ctx, inner)) is not None:
+                yield Verb(f"{name} {inner}", _line(command), command)
 
 
 def _line(one: click.Command) -> str:

@@ -78,10 +78,17 @@ def resolve(program: str, names: tuple[str, ...]) -> tuple[click.Command, int] |
 def list_options(command: click.Command) -> set[str]:
     """Return the options of a command, or of a group that has one by default, and those of all."""
     options = {"-h", "--help", "--version"}
-    inner = command.commands.values() if isinstance(command, click.Group) else ()
+    inner = list_inner(command) if isinstance(command, click.Group) else ()
     for param in (p for each in (command, *inner, GROUPS["tape"]) for p in each.params):
         options |= {*param.opts, *param.secondary_opts}
     return options
+
+
+def list_inner(group: click.Group) -> list[click.Command]:
+    """Return the commands of a group."""
+    ctx = click.Context(group, obj=None)
+    found = (group.get_command(ctx, name) for name in group.list_commands(ctx))
+    return [command for command in found if command is not None]
 
 
 def read_words(text: str) -> list[str]:

@@ -25,6 +25,7 @@ from tests.docs.manual import examples, promised
 from tests.docs.reference_gong import ENDS, PAGE, keys, page, verbs
 from tests.gong.cli.conftest import environment
 from tests.gong.cli.inside import inside
+from tests.gong.evals.making import make_task
 
 UNRUN = {
     "gong sessions rm 3f2a": "it asks; tests/gong/cli/test_sessions.py removes one",
@@ -75,6 +76,7 @@ def store(tmp_path):
     works.create("oauth", "People log in", "", "2026-01-01T00:00:00.000000Z")
     (tmp_path / "README.md").write_text("# Read me\n")
     (tmp_path / "api").mkdir()
+    make_task(tmp_path / "tasks/hello")
     (tmp_path / "arguments.json").write_text('{"path": "new.txt", "content": "x"}')
     (tmp_path / "calls.jsonl").write_text('{"tool": "read", "args": {"path": "README.md"}}\n')
     (tmp_path / "key.txt").write_text("sk-0123456789abcdef\n")

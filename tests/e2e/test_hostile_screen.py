@@ -147,6 +147,7 @@ CASES = {
     "gong mcp logout": ["EVIL"],
     "gong mcp remove": ["EVIL"],
     "gong review": ["--no-model", "EVIL --no-model", "--pr EVIL", "--no-model --ignore EVIL"],
+    "gong eval list": ["EVIL", "EVIL --json", "evil-tasks", "evil-tasks --json"],
     "gong workflow start": ["EVIL", "--plan EVIL --yes", "EVIL --yes -m EVIL"],
     "gong workflow list": ["", "--json", "--store EVIL"],
     "gong workflow show": ["EVIL", "EVIL --json"],
@@ -197,6 +198,12 @@ def hostile(tmp_path_factory):
     )
     (place.folder / "f.txt").write_text(EVIL)
     (place.folder / "evil.jsonl").write_text(json.dumps({"type": EVIL, "data": {}}))
+    for task, text in (("one", f"[task]\ndescription = {name}\n"), ("two", f"{name} = 1 x")):
+        folder = place.folder / "evil-tasks" / task
+        (folder / "tests").mkdir(parents=True)
+        (folder / "task.toml").write_text(text)
+        (folder / "instruction.md").write_text(EVIL)
+        (folder / "tests/test.sh").write_text("echo 1")
     answers = [{"text": EVIL, "thinking": EVIL}]
     calls = [{"tool_calls": [{"name": "read", "args": {"path": EVIL}}, {"name": EVIL, "args": {}}]}]
     place.words = {
