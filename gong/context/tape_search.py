@@ -32,6 +32,7 @@ from tape.model.entries import (
     Text,
     ToolResult,
     User,
+    decode_arguments,
     join_texts,
     select_tool_calls,
 )
@@ -40,7 +41,6 @@ from tape.render.markdown import render_conversation
 from tape.text import to_single_line
 
 from ..llm.search_terms import parse_terms, weigh_term
-from ..llm.types import decode_arguments
 from ..tools.session_tools import RECALL_LIMIT, RECALL_TOOLS, SHORT_ID_DIGITS
 from ..tools.tool import RecallMatch
 

@@ -33,11 +33,11 @@ from tape.model.entries import (
     ToolCall,
     ToolResult,
     User,
+    read_arguments,
     select_tool_calls,
 )
 
 from ..llm.tokens import estimate_tokens
-from ..llm.types import read_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

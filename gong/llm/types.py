@@ -7,9 +7,8 @@ raises into its reader.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
-import msgspec
 from msgspec import Raw, Struct, field
 
 from tape.context.view import Message
@@ -290,18 +289,3 @@ class Provider(Protocol):
     async def close(self) -> None:
         """Close all connections."""
         ...
-
-
-def read_arguments(call: ToolCall) -> str:
-    """Return the arguments of a call as the model wrote them."""
-    if call.args_text is not None:
-        return call.args_text
-    return bytes(call.args).decode("utf-8", "replace")
-
-
-def decode_arguments(call: ToolCall) -> Any:
-    """Return the arguments of a call; None if it has none, or if they are not JSON."""
-    try:
-        return msgspec.json.decode(call.args) if call.args_text is None else None
-    except (ValueError, RecursionError):
-        return None

@@ -33,7 +33,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from tape.context.view import Message
-from tape.model.entries import Text
+from tape.model.entries import Text, read_arguments
 from tape.text import clean_words
 
 from ..config import check_names
@@ -51,7 +51,6 @@ from ..llm.types import (
     TextDelta,
     ToolCallDelta,
     ToolChoice,
-    read_arguments,
 )
 from .functions import Tool, run_calls
 from .objects import build_response_format, check_object_schema, parse_object

@@ -123,6 +123,21 @@ def select_tool_calls(content: Iterable[Block]) -> tuple[ToolCall, ...]:
     return tuple([block for block in content if type(block) is ToolCall])  # isinstance is slow
 
 
+def read_arguments(call: ToolCall) -> str:
+    """Return the arguments of a call as the model wrote them."""
+    if call.args_text is not None:
+        return call.args_text
+    return bytes(call.args).decode("utf-8", "replace")
+
+
+def decode_arguments(call: ToolCall) -> Any:
+    """Return the arguments of a call; None if it has none, or if they are not JSON."""
+    try:
+        return msgspec.json.decode(call.args) if call.args_text is None else None
+    except (ValueError, RecursionError):
+        return None
+
+
 def keep_default(value: Any) -> Any:
     """Return a field default that replaces a missing value on reading, but is always written."""
     return field(default_factory=lambda: value)

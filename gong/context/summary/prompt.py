@@ -29,10 +29,11 @@ from tape.model.entries import (
     ToolCall,
     ToolResult,
     User,
+    decode_arguments,
+    read_arguments,
 )
 from tape.model.summary import render_summary
 
-from ...llm.types import decode_arguments, read_arguments
 from .transcript import (
     FAILED_PREFIX,
     HEADER_MARK,

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from tape.model.entries import Text, Thinking, ToolCall, join_texts
-
-from ..types import read_arguments
+from tape.model.entries import Text, Thinking, ToolCall, join_texts, read_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
