@@ -52,7 +52,7 @@ NOT_FOR_A_PROMPT = {
         "gong.repl.conversation.app",
         "gong.agent.handoff",
     ),
-    *("gong.context.summary.rules", "gong.context.summary.sentences"),
+    *("gong.summary.rules", "gong.summary.sentences"),
 }
 """Modules that a prompt without tool calls does not need: each is imported with its first use."""
 

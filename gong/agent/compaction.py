@@ -37,10 +37,6 @@ from tape.model.entries import (
 from tape.model.line import describe_missing_blob
 from tape.model.summary import read_anchor_summary, render_summary
 
-from ..context.summary.parse import validate_summary
-from ..context.summary.prompt import build_pieces, build_summary_prompt
-from ..context.summary.transcript import measure_transcript
-from ..context.summary.verbatim import SummaryFolders, complete_summary
 from ..context.tokens import count_fixed_tokens, count_messages_tokens
 from ..context.trim import HistoryCut, build_sizer, find_cut, iter_elided_messages
 from ..errors import (
@@ -53,6 +49,10 @@ from ..errors import (
 )
 from ..llm.tokens import estimate_tokens
 from ..llm.types import Request
+from ..summary.parse import validate_summary
+from ..summary.prompt import build_pieces, build_summary_prompt
+from ..summary.transcript import measure_transcript
+from ..summary.verbatim import SummaryFolders, complete_summary
 from ..tools.todo import render_todos
 from . import events
 from .dialogue import encode_todos, find_todos
@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     from tape.store.refs import Head
     from tape.store.tape import Tape
 
-    from ..context.summary.transcript import TranscriptPiece
+    from ..summary.transcript import TranscriptPiece
     from .model import AgentModel
     from .recorder import Recorder
     from .run_context import RunContext
@@ -416,7 +416,7 @@ async def write_summary(
 
     `folders` are those in force at the entries where it is not the session's, by id.
     """
-    from ..context.summary.rules import (  # its patterns cost 30 ms of every start
+    from ..summary.rules import (  # its patterns cost 30 ms of every start
         limit_summary,
         summarize_pieces,
     )

@@ -21,8 +21,8 @@ from tape.model.line import describe_blob_head
 from tape.store.path import Segment
 from tape.text import SHORT, show_controls, to_single_line
 
+from ..summary.verbatim import extract_typed_text, shorten_path
 from .costs import CostReport, Spend, format_cost
-from .summary.verbatim import extract_typed_text, shorten_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

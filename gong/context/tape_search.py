@@ -40,7 +40,7 @@ from tape.model.line import decode_line, describe_blob_head, encode_id_prefix, r
 from tape.render.markdown import render_conversation
 from tape.text import to_single_line
 
-from ..llm.search_terms import parse_terms, weigh_term
+from ..search_terms import parse_terms, weigh_term
 from ..tools.session_tools import RECALL_LIMIT, RECALL_TOOLS, SHORT_ID_DIGITS
 from ..tools.tool import RecallMatch
 
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from tape.store.refs import Head
     from tape.store.tape import Tape
 
-    from ..llm.search_terms import SearchTerm
+    from ..search_terms import SearchTerm
 
 
 SNIPPET_CHARS = 240

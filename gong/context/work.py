@@ -20,8 +20,8 @@ from tape.errors import Ambiguous, Damaged, NotFound, WriteFailed
 from tape.store.disk import Folder
 from tape.store.locks import hold_lock
 
+from ..summary.verbatim import shorten_path
 from .handoff import Handoff, drop_repeated, list_open_items
-from .summary.verbatim import shorten_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -24,10 +24,10 @@ from tape.model.entries import Text, join_texts, select_tool_calls
 from tape.model.summary import render_summary
 from tape.text import format_count
 
-from ...context.summary.prompt import SUMMARISER, find_focus, find_length
-from ...context.summary.rules import LIMIT, summarize_pieces
-from ...context.summary.sentences import clip_text
-from ...context.summary.transcript import parse_transcript
+from ...summary.prompt import SUMMARISER, find_focus, find_length
+from ...summary.rules import LIMIT, summarize_pieces
+from ...summary.sentences import clip_text
+from ...summary.transcript import parse_transcript
 from ..scripted import count_usage, iter_call_events, iter_text_events, iter_thinking_events
 from ..types import Finish, StreamEvent, StreamStart
 from .recall import (

@@ -21,10 +21,10 @@ from tape.model.entries import Summary, Text, join_texts
 from tape.model.summary import render_summary
 from tape.text import format_count
 
-from ...context.summary.parse import parse_summary
-from ...context.summary.rules import AGENT, ERROR
-from ...context.summary.sentences import clip_text, is_question, split_sentences, weigh_sentence
-from ..search_terms import parse_words, weigh_term
+from ...search_terms import parse_words, weigh_term
+from ...summary.parse import parse_summary
+from ...summary.rules import AGENT, ERROR
+from ...summary.sentences import clip_text, is_question, split_sentences, weigh_sentence
 from .rules import Step
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from ...context.summary.sentences import find_remembered_fact, is_question, split_sentences
+from ...summary.sentences import find_remembered_fact, is_question, split_sentences
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

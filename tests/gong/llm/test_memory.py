@@ -6,13 +6,13 @@ import random
 import pytest
 from msgspec import Raw
 
-from gong.context.summary.parse import validate_summary
-from gong.context.summary.prompt import build_pieces, build_summary_prompt
-from gong.context.summary.transcript import TranscriptPiece
-from gong.context.summary.verbatim import SummaryFolders, complete_summary
 from gong.llm.accumulate import StreamAccumulator
 from gong.llm.offline.provider import HELP, OfflineProvider
 from gong.llm.types import Request, ToolSpec
+from gong.summary.parse import validate_summary
+from gong.summary.prompt import build_pieces, build_summary_prompt
+from gong.summary.transcript import TranscriptPiece
+from gong.summary.verbatim import SummaryFolders, complete_summary
 from tape.context.view import Message
 from tape.model.entries import Assistant, Summary, Text, ToolCall, User
 from tape.model.line import Entry

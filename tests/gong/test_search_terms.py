@@ -1,6 +1,6 @@
 import pytest
 
-from gong.llm.search_terms import MAX_TERMS, parse_terms, parse_words, weigh_term
+from gong.search_terms import MAX_TERMS, parse_terms, parse_words, weigh_term
 from tape.errors import UsageError
 
 

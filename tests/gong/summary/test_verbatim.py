@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from gong.context.summary.verbatim import (
+from gong.summary.verbatim import (
     MAX_FILES,
     SummaryFolders,
     collect_files,

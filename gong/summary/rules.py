@@ -25,7 +25,7 @@ from tape.model.entries import Summary
 from tape.model.summary import render_summary
 from tape.text import format_count
 
-from ...llm.search_terms import parse_words
+from ..search_terms import parse_words
 from .parse import parse_summary
 from .sentences import (
     PINNED,

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from tape.model.entries import Summary
 
-from ...errors import SummaryUnusable
+from ..errors import SummaryUnusable
 
 _TITLES = {
     "goal": "goal|goals|objective|main goal|user requests and intent|primary request and intent"

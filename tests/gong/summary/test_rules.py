@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gong.context.summary.parse import parse_summary
-from gong.context.summary.prompt import find_focus, find_length
-from gong.context.summary.rules import LIMIT, summarize_pieces
-from gong.context.summary.transcript import (
+from gong.summary.parse import parse_summary
+from gong.summary.prompt import find_focus, find_length
+from gong.summary.rules import LIMIT, summarize_pieces
+from gong.summary.transcript import (
     FAILED_PREFIX,
     TranscriptPiece,
     format_transcript,

@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from gong.context.summary.parse import validate_summary
-from gong.context.summary.prompt import (
+from gong.errors import SummaryUnusable
+from gong.summary.parse import validate_summary
+from gong.summary.prompt import (
     RESULT_LIMIT,
     SUMMARISER,
     build_pieces,
@@ -14,10 +15,9 @@ from gong.context.summary.prompt import (
     find_focus,
     find_length,
 )
-from gong.context.summary.rules import summarize_pieces
-from gong.context.summary.transcript import FAILED_PREFIX, TranscriptPiece, parse_transcript
-from gong.context.summary.verbatim import SummaryFolders, complete_summary
-from gong.errors import SummaryUnusable
+from gong.summary.rules import summarize_pieces
+from gong.summary.transcript import FAILED_PREFIX, TranscriptPiece, parse_transcript
+from gong.summary.verbatim import SummaryFolders, complete_summary
 from tape.model.entries import (
     Anchor,
     Assistant,

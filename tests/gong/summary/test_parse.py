@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gong.context.summary.parse import parse_summary
+from gong.summary.parse import parse_summary
 from tape.model.entries import Summary
 from tape.model.summary import render_summary
 

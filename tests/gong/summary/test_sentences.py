@@ -1,6 +1,6 @@
 import pytest
 
-from gong.context.summary.sentences import (
+from gong.summary.sentences import (
     PINNED,
     clip_text,
     find_remembered_fact,
