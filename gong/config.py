@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import tomllib
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta, Struct, field
@@ -18,21 +18,25 @@ from .env.variables import VariableRules
 from .errors import ConfigurationError
 from .private_files import locate_config_file, locate_home
 from .project import expand_rule, locate_project
-from .tool_settings import (
+from .setting_values import (
+    ERROR_PATH,
     MAX_TIMEOUT_MS,
     Amount,
     Count,
-    OutputForm,
     PositiveCount,
     Share,
     Timeout,
+    check_value,
+)
+from .tool_settings import (
+    OutputForm,
     ToolSettings,
     TruncationSettings,
     WebSettings,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping
 
 
 class CompactionSettings(Struct, frozen=True, forbid_unknown_fields=True):
@@ -333,33 +337,6 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
         )
 
 
-def check_value(name: str, value: object, kind: Any) -> Any:
-    """Return a value of a setting as its type has it.
-
-    Raises ConfigurationError, which names the setting, its value and what is allowed.
-    """
-    try:
-        return msgspec.convert(value, kind)
-    except (msgspec.ValidationError, RecursionError) as error:
-        allowed = _ERROR_PATH.sub("", str(error)).lower()
-        if allowed.startswith("invalid enum value"):
-            choices = [choice for part in get_args(kind) for choice in get_args(part) or (part,)]
-            names = (choice for choice in choices if isinstance(choice, str))
-            allowed = f"choose one of {', '.join(names)}"
-        raise ConfigurationError(f"{name} is {value!r}: {allowed}") from error
-
-
-def check_names(given: Iterable[str], known: Sequence[str]) -> None:
-    """Check that settings are known; raises ConfigurationError with those that are near."""
-    from difflib import get_close_matches  # only needed for an error
-
-    for name in given:
-        if name not in known:
-            near = get_close_matches(name, known, n=3)
-            meant = f"did you mean {' or '.join(near)}?" if near else f"use {', '.join(known)}"
-            raise ConfigurationError(f"unknown setting {name}: {meant}")
-
-
 PROJECT_FILE = ".gong/config.toml"
 """The settings of a project, relative to its root."""
 
@@ -515,7 +492,6 @@ def parse_settings(file: Path, text: bytes) -> Settings:
 
 _ANY_NAME = "*"
 """Used where an error gives no name."""
-_ERROR_PATH = re.compile(r" - at `\$\.?(.*)`$")
 _UNKNOWN_FIELD = re.compile(r"unknown field `(.*?)`")
 _LIST_PLACE = re.compile(r"\[\d+\]$")
 _TABLE_LINE = re.compile(r"\s*\[\[?([^\[\]]+)\]")
@@ -526,7 +502,7 @@ def _explain_error(file: Path, text: str, error: str) -> str:
     """Return the message for a wrong setting: file, line, key, and the nearest valid key."""
     from difflib import get_close_matches  # only needed for an error
 
-    match = _ERROR_PATH.search(error)
+    match = ERROR_PATH.search(error)
     table = (
         tuple(match[1].replace("[...]", f".{_ANY_NAME}").split(".")) if match and match[1] else ()
     )
@@ -543,7 +519,7 @@ def _explain_error(file: Path, text: str, error: str) -> str:
             return f"{where}: {error}"
         choices = ", ".join(map(repr, _list_choices(key)))
         hint = f": choose one of {choices}" if choices else ""
-        return f"{where}: {_ERROR_PATH.sub('', error)} for {'.'.join(key)}{hint}"
+        return f"{where}: {ERROR_PATH.sub('', error)} for {'.'.join(key)}{hint}"
     near = get_close_matches(unknown[1], list_settings(table), n=1)
     meant = f": did you mean {near[0]}?" if near else ""
     return f"{where}: unknown setting {'.'.join(key)}{meant}"

@@ -1,13 +1,15 @@
-"""Settings of tools as values, and the types of values that all settings share.
+"""Settings of tools as values.
 
 The configuration has them as tables of config.toml; the tools and `tools.truncation` obey them.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from msgspec import Meta, Struct, field
+from msgspec import Struct, field
+
+from .setting_values import MAX_TIMEOUT_MS, Amount, PositiveCount, Timeout
 
 OutputForm = Literal["merged", "split"]
 """How bash returns standard output and error: as they came, or each by itself."""
@@ -15,23 +17,11 @@ Direction = Literal["head", "tail"]
 """Which end of a text is kept."""
 StrategyName = Literal["lines_and_bytes", "lines", "bytes", "json_items"]
 """What is counted where a result is cut, see `truncation.STRATEGIES`."""
-PositiveCount = Annotated[int, Meta(ge=1)]
-"""At least one."""
-Count = Annotated[int, Meta(ge=0)]
-"""A number of things, often with 0 for no limit."""
-Amount = Annotated[float, Meta(ge=0, le=1e9)]
-"""Seconds or US dollars; no amount is infinite."""
-Share = Annotated[float, Meta(ge=0, le=1)]
-"""A part of a whole."""
 
 MAX_LINES = 2000
 MAX_BYTES = 51_200
 RETENTION_DAYS = 7.0
 """Age in days at which saved files are deleted, if they are not on a tape."""
-MAX_TIMEOUT_MS = 600_000
-"""Maximum timeout of any command in milliseconds."""
-Timeout = Annotated[int, Meta(ge=1, le=MAX_TIMEOUT_MS)]
-"""A timeout of a command in milliseconds."""
 
 
 class OutputCaps(NamedTuple):

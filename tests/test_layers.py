@@ -55,6 +55,7 @@ ORDER = {
             "llm.apis",
             "llm.prices",
             "llm.models",
+            "setting_values",
             "tool_settings",
             "ip_addresses",
             "child_programs",

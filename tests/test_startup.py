@@ -11,7 +11,7 @@ import pytest
 
 from gong.cli import chat_options
 from gong.cli import run as gong_group
-from gong.tool_settings import MAX_TIMEOUT_MS
+from gong.setting_values import MAX_TIMEOUT_MS
 from tape.cli import group
 from tape.formats.sessions.registry import SESSION_FORMATS
 from tape.index import reader

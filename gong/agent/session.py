@@ -27,7 +27,6 @@ from tape.context.view import Message
 from tape.model.entries import Context, Text, Usage, User, join_texts
 from tape.text import clean_words
 
-from ..config import check_value
 from ..context.sent_history import HistoryFold
 from ..env.wrappers import find_place_name
 from ..errors import (
@@ -42,7 +41,7 @@ from ..errors import (
     SessionClosed,
 )
 from ..policy.approval import ModalPolicy, find_mode
-from ..tool_settings import Amount
+from ..setting_values import Amount, check_value
 from . import events
 from .approvals import Approvals
 from .compaction import compact_branch

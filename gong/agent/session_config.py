@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, get_type_hints
 
-from ..config import check_value
 from ..llm.models import EffortChoice  # noqa: TC001 (its values are checked)
-from ..tool_settings import MAX_TIMEOUT_MS, Amount, Count, PositiveCount, Timeout
+from ..setting_values import MAX_TIMEOUT_MS, Amount, Count, PositiveCount, Timeout, check_value
 from .repetition import WINDOW
 
 

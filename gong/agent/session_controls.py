@@ -10,11 +10,11 @@ from msgspec.structs import replace as replace_fields
 
 from tape.model.entries import Mode
 
-from ..config import check_names, check_value
 from ..errors import ConfigurationError
 from ..policy.approval import ConsultingPolicy, ModalPolicy, SandboxedPolicy, find_mode
 from ..policy.modes import parse_mode
 from ..sdk.objects import check_object_schema
+from ..setting_values import check_names, check_value
 from ..tools.builtin import change_tools
 from ..tools.registry import TOOL_PRESETS
 from . import events

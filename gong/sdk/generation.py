@@ -36,7 +36,6 @@ from tape.context.view import Message
 from tape.model.entries import Text, read_arguments
 from tape.text import clean_words
 
-from ..config import check_names
 from ..errors import Aborted, ConfigurationError, ModelError, RequestTimeout
 from ..llm.accumulate import StreamAccumulator
 from ..llm.client import Client
@@ -52,6 +51,7 @@ from ..llm.types import (
     ToolCallDelta,
     ToolChoice,
 )
+from ..setting_values import check_names
 from .functions import Tool, run_calls
 from .objects import build_response_format, check_object_schema, parse_object
 from .results import GenerateResult, StepFinish, StepResult, StreamResult

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from msgspec import Struct
 from msgspec.structs import asdict, fields, replace
 
-from ..config import check_names, check_value
+from ..setting_values import check_names, check_value
 from ..tool_settings import TruncationOverride, TruncationSettings
 from .limits import count_bytes
 from .output_storage import (
