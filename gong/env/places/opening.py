@@ -114,6 +114,8 @@ async def open_place(
             _LINKS.pop(key, None)
     if place.scheme == "ssh":
         env.name = place._replace(folder=env.working_directory).name
+    if place.scheme == "docker-image":
+        env.remarks.append(f"{here} is mounted in {place.name}, under the same name")
     for mount in mounts:
         if is_inside_folder(env.working_directory, mount.there):
             env.remarks.append(f"{mount.here} is {mount.there} in {place.name}")

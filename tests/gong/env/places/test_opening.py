@@ -4,29 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import signal
-import socket
-import subprocess
-import tempfile
-from contextlib import asynccontextmanager, contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
 import pytest
 
-from gong.config import PlaceSettings
 from gong.env.conformance import CASES, run_cases
 from gong.env.places.identity import is_same_machine, parse_place
 from gong.env.places.opening import Mount, choose_place, open_place, translate_path
 from gong.env.variables import VariableRules
 from gong.errors import ConfigurationError, PlaceLost
+from tests.gong.env.places.machines import (
+    ENVIRON,
+    make_table,
+    needs_podman,
+    needs_sshd,
+    open_table,
+    run_container,
+    run_sshd,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Mapping
-
-    from gong.env.places.environment import PlaceEnvironment
+    from pathlib import Path
 
 NAMES = {
     "local": "local",
@@ -112,68 +111,6 @@ async def test_a_place_without_its_program_is_refused(tmp_path: Path) -> None:
             )
 
 
-@contextmanager
-def run_sshd(folder: Path) -> Iterator[dict[str, str]]:
-    """Run a server of ssh on loopback with keys of its own; yield the table of its place."""
-    for name in ("host", "user"):
-        argv = ("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / name))
-        subprocess.run(argv, check=True)
-    Path("/run/sshd").mkdir(exist_ok=True)
-    port = find_free_port()
-    (folder / "keys").write_bytes((folder / "user.pub").read_bytes())
-    (folder / "sshd.conf").write_text(
-        f"Port {port}\nListenAddress 127.0.0.1\nHostKey {folder}/host\nUsePAM no\nStrictModes no\n"
-        f"AuthorizedKeysFile {folder}/keys\nPermitRootLogin yes\nPidFile none\n"
-    )
-    kind, key, *_ = (folder / "host.pub").read_text().split()
-    (folder / "known").write_text(f"[127.0.0.1]:{port} {kind} {key}\n")
-    (folder / "ssh.conf").write_text(
-        f"IdentityFile {folder}/user\nUserKnownHostsFile {folder}/known\n"
-    )
-    server = subprocess.Popen(
-        ("/usr/sbin/sshd", "-D", "-e", "-f", str(folder / "sshd.conf")), stderr=subprocess.PIPE
-    )
-    assert server.stderr is not None
-    try:
-        while b"listening" not in (line := server.stderr.readline()):
-            assert line, "sshd ended"
-        yield {
-            "place": f"ssh://127.0.0.1:{port}",
-            "program": ["ssh", "-F", str(folder / "ssh.conf")],
-        }
-    finally:
-        server.terminate()
-        server.communicate()
-
-
-def find_free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-needs_sshd = pytest.mark.skipif(
-    not Path("/usr/sbin/sshd").exists() or os.geteuid() != 0, reason="sshd is not installed"
-)
-_RULES = VariableRules()
-ENVIRON = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/"), "MY_TOKEN": "secret-1"}
-
-
-def make_table(table: Mapping[str, object]) -> PlaceSettings:
-    return msgspec.convert(dict(table), PlaceSettings)
-
-
-@asynccontextmanager
-async def open_table(
-    table: Mapping[str, object], rules: VariableRules = _RULES
-) -> AsyncIterator[PlaceEnvironment]:
-    env = await open_place(choose_place("box", {"box": make_table(table)}), "/", ENVIRON, rules)
-    try:
-        yield env
-    finally:
-        await env.cleanup()
-
-
 @needs_sshd
 async def test_a_machine_by_ssh_runs_a_sample_of_the_suite(tmp_path: Path) -> None:
     """M126."""
@@ -218,52 +155,6 @@ async def test_a_cut_channel_ends_what_runs_and_the_next_call_works(tmp_path: Pa
             assert told.value.has_started is True
             gone = f"while kill -0 $(cat {tmp_path}/pid) 2>/dev/null; do sleep 0.1; done; echo gone"
             assert (await env.exec_command(gone, timeout_ms=60_000)).output == b"gone\n"
-
-
-PODMAN_OPTIONS = (
-    "--network",
-    "none",
-    "--ulimit",
-    "nofile=1024:1024",
-    "--ulimit",
-    "nproc=1000:1000",
-)
-
-
-@contextmanager
-def run_container(folder: Path, *options: str) -> Iterator[dict[str, object]]:
-    """Run a container of busybox with podman; yield the table of its place."""
-    short = tempfile.mkdtemp(prefix="gp-")  # podman takes no long path
-    root = folder / "rootfs"
-    for name in ("bin", "tmp", "proc", "dev", "sys", "etc", "run", "srv/app"):
-        (root / name).mkdir(parents=True)
-    shutil.copy("/bin/busybox", root / "bin/busybox")
-    listed = subprocess.run(("/bin/busybox", "--list"), capture_output=True, text=True, check=True)
-    for applet in listed.stdout.split():
-        if applet != "busybox":
-            (root / "bin" / applet).symlink_to("busybox")
-    podman = (
-        *("podman", "--root", f"{short}/store", "--runroot", f"{short}/run"),
-        *("--cgroup-manager=cgroupfs", "--events-backend=file", "--runtime", "runc"),
-    )
-    name = f"gong-test-{os.getpid()}"
-    argv = (*podman, "run", "-d", "--name", name, *PODMAN_OPTIONS, *options)
-    argv = (*argv, "--rootfs", str(root), "sleep", "4000")
-    started = subprocess.run(argv, capture_output=True, check=False)
-    if started.returncode:
-        pytest.skip(f"podman cannot run containers here: {started.stderr.decode()[-200:]}")
-    try:
-        yield {"place": f"docker:{name}", "program": list(podman), "root": str(root)}
-    finally:
-        subprocess.run((*podman, "rm", "-f", "-t", "0", name), capture_output=True, check=False)
-        shutil.rmtree(short, ignore_errors=True)
-
-
-needs_podman = pytest.mark.skipif(
-    not (shutil.which("podman") and shutil.which("runc") and Path("/bin/busybox").exists())
-    or os.geteuid() != 0,
-    reason="podman, runc and busybox-static are not installed",
-)
 
 
 @needs_podman
