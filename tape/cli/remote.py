@@ -27,8 +27,8 @@ from ..remote.registry import (
     add_remote,
     check_remote_name,
     check_remote_url,
-    find_cache,
     find_catalogue,
+    list_caches,
     open_named,
     probe_remote,
     read_registry,
@@ -177,7 +177,8 @@ def remove(options: GlobalOptions, name: str) -> int:
         registry.default = registry.default if registry.default != name else None
         write_registry(home, registry)
     (home / REMOTES_NAME / f"{name}.db").unlink(missing_ok=True)
-    shutil.rmtree(find_cache(home, name), ignore_errors=True)
+    for cache in list_caches(home, name):
+        shutil.rmtree(cache, ignore_errors=True)
     print_lines([f"{name} is forgotten here; what it holds stays there"])
     return 0
 

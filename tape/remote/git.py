@@ -20,11 +20,15 @@ import shutil
 import subprocess
 import tempfile
 import time
+from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING
 
-from ..errors import NotFound, RemoteUnavailable, UsageError
+from ..errors import Busy, NotFound, RemoteUnavailable, UsageError
+from ..store.disk import Folder
+from ..store.locks import Lock
 from .remote import Listed, Remote
 
 if TYPE_CHECKING:
@@ -55,14 +59,16 @@ _FAULT = re.compile(r"(?:fatal|error|remote): *(.*)")
 class GitRemote(Remote):
     """Objects in a commit of the repository at an address.
 
-    `cache` is the folder of the bare repository here; without it, one is made for as long as this
-    is open.
+    `cache` is the folder of the bare repository here, or one beside it while another process has
+    that; without it, one is made for as long as this is open.
     """
 
     def __init__(self, url: str, cache: Path | None = None) -> None:
         self.url, self._address = url, _parse_url(url)
-        self._is_ours = cache is None
-        self._folder = Path(tempfile.mkdtemp(prefix="tape-git-")) if cache is None else cache
+        self._cache = None if cache is None else _take_cache(cache)
+        self._folder = (
+            Path(tempfile.mkdtemp(prefix="tape-git-")) if self._cache is None else self._cache[0]
+        )
         self._lock = RLock()
         self._reader: subprocess.Popen[bytes] | None = None
         self._tip = ""
@@ -70,7 +76,7 @@ class GitRemote(Remote):
         if not (self._folder / "HEAD").exists():
             self._folder.mkdir(parents=True, exist_ok=True)
             self._git("init", "--quiet", "--bare", ".")
-        for name in (REF, "packed-refs"):  # of a process that was killed: only one uses a cache
+        for name in (REF, "packed-refs"):  # of a process that was killed
             (self._folder / f"{name}.lock").unlink(missing_ok=True)
         if (self._folder / REF).exists():
             self._tip = (self._folder / REF).read_text("ascii").strip()
@@ -155,8 +161,10 @@ class GitRemote(Remote):
     def close(self) -> None:
         """End the process that reads, and delete a repository that nobody named."""
         self._end_reader()
-        if self._is_ours:
+        if self._cache is None:
             shutil.rmtree(self._folder, ignore_errors=True)
+        else:
+            self._cache[1].close()
 
     def _end_reader(self) -> None:
         if self._reader is not None:
@@ -300,6 +308,20 @@ class GitRemote(Remote):
     def _say_unavailable(self, complaint: str) -> RemoteUnavailable:
         faults = _FAULT.findall(complaint)
         return RemoteUnavailable(f"{self.url}: {(faults or [complaint.strip()])[0]}")
+
+
+def _take_cache(cache: Path) -> tuple[Path, Lock]:
+    """Return `cache`, or the first of `cache.2`, `cache.3`… that no other process uses.
+
+    A replacement deletes what another process may be reading, so none shares a repository.
+    """
+    cache.parent.mkdir(parents=True, exist_ok=True)
+    with Folder.open(cache.parent) as folder:
+        for number in count(1):
+            path = cache if number == 1 else cache.with_name(f"{cache.name}.{number}")
+            with suppress(Busy):
+                return path, Lock.take_in(folder, path.name)
+    raise AssertionError
 
 
 def _build_command(*words: str) -> list[str]:

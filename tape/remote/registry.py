@@ -47,6 +47,7 @@ MODES = {
 }
 """When what is written goes to a remote → what that means."""
 _RACES, _RACERS = 2, 8
+_CACHE = ".cache"
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}\Z")
 SCHEMES = {
     "file": "a folder that several machines see",
@@ -148,7 +149,7 @@ def _name_scheme(url: str) -> str:
 def open_remote(url: str, cache: Path | None = None) -> Remote:
     """Return the remote at an address; raise UsageError, RemoteUnavailable.
 
-    `cache` is a folder for what a remote keeps of what it read, used by one process at a time.
+    `cache` is a folder for what a remote keeps of what it read; see `list_caches`.
     """
     scheme = _name_scheme(url)
     if scheme == "file":
@@ -184,12 +185,12 @@ def find_catalogue(remote: Remote) -> PostgresCatalogue | None:
 
 def open_named(store: Path, name: str, known: KnownRemote) -> Remote:
     """Return a remote of the store in a folder, which keeps there what the remote read."""
-    return open_remote(known.url, find_cache(store, name))
+    return open_remote(known.url, store / REMOTES_NAME / f"{name}{_CACHE}")
 
 
-def find_cache(store: Path, name: str) -> Path:
-    """Return the folder in which a remote of this name keeps what it read."""
-    return store / REMOTES_NAME / f"{name}.cache"
+def list_caches(store: Path, name: str) -> list[Path]:
+    """Return the folders in which a remote of this name keeps what it read, one for a process."""
+    return sorted((store / REMOTES_NAME).glob(f"{name}{_CACHE}*"))
 
 
 @contextmanager

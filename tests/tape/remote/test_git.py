@@ -89,6 +89,29 @@ def test_a_cache_is_used_again(tmp_path, address):
         assert remote.create("b", b"y")
 
 
+def test_each_process_has_a_cache_that_no_other_one_reads(tmp_path, address):
+    """What one replaces is deleted from its own repository only, where the other one reads."""
+    cache = tmp_path / "cache"
+    with open_remote(address, cache) as one:
+        one.create("a", b"1")
+        with open_remote(address, cache) as other, open_remote(address, cache) as third:
+            assert third.read("a") == b"1"
+            for turn in range(3):
+                assert other.read("a") == b"1" if turn == 0 else other.create(f"o{turn}", b"x")
+                one.replace("a", b"%d" % (turn + 2))
+                assert one.create(f"n{turn}", b"y")
+                assert other.create(f"m{turn}", b"z")
+                assert third.create(f"p{turn}", b"z")
+            keys = [item.key for item in one.list("")]
+            assert keys == [item.key for item in other.list("")]
+            assert {one.read("a"), other.read("a")} == {b"4"}
+            assert len(keys) == 1 + 3 * 3 + 2
+    folders = [path.name for path in tmp_path.iterdir() if path.name.startswith("cache")]
+    assert sorted(folders) == ["cache", "cache.2", "cache.3"]
+    with open_remote(address, cache) as remote:
+        assert remote.read("a") == b"4"
+
+
 def test_a_repository_that_was_made_again_is_empty(repository, address, tmp_path):
     with open_remote(address, tmp_path / "cache") as remote:
         remote.create("a", b"x")
