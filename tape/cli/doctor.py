@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 )
 @click.argument("name", required=False)
 @click.option("--remote", is_flag=True, help="Check the remote NAME, by default the default one.")
-@click.option("--repair", is_flag=True, help="Complete what an interrupted push left there.")
+@click.option(
+    "--repair", is_flag=True, help="Complete what a push left; make damaged chunks again."
+)
 @click.option("--rebuild", is_flag=True, help="Make the catalogue in PostgreSQL again.")
 @as_json
 @click.pass_context
@@ -36,8 +38,9 @@ def doctor(
     """Verify every tape of the store, or with --remote all that a remote holds.
 
     The first is `tape verify --all`, the second `tape remote verify`: chunks without a gap, blobs,
-    the push log, what was erased, and in PostgreSQL a catalogue equal to the chunks. Exits with 4
-    if something is wrong and was not repaired; --json prints what these print.
+    the push log, what was erased, and in PostgreSQL a catalogue equal to the chunks. --repair
+    makes damaged chunks again that were pushed from here or pulled to here. Exits with 4 if
+    something is wrong and was not repaired; --json prints what these print.
     """
     options: GlobalOptions = ctx.obj
     if remote:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, NamedTuple
@@ -12,14 +14,16 @@ import click
 import msgspec
 
 from ..clock import format_timestamp, read_clock, render_time
-from ..errors import Damaged, UsageError
+from ..errors import Damaged, NotFound, TapeError, UsageError
 from ..remote.audit import read_events
 from ..remote.behind import read_remote_behind
 from ..remote.changed import find_changed
 from ..remote.cursor import REMOTES_NAME, Cursor
 from ..remote.leases import find_fresh_leases
 from ..remote.merging import find_mergeable, merge_chunks
+from ..remote.missing import is_complete
 from ..remote.pull import find_new_chunks
+from ..remote.rebuilding import find_unreadable, rebuild_chunks
 from ..remote.registry import (
     MODES,
     SCHEMES,
@@ -35,6 +39,7 @@ from ..remote.registry import (
     write_registry,
 )
 from ..remote.verification import count_objects, verify_remote
+from ..repository import find_work_facts
 from ..store.store import Store
 from ..text import SHORT, format_count
 from .environment import find_store_home
@@ -45,11 +50,12 @@ from .timeparse import TIME_FORMS, parse_moment
 from .user_service import build_launchd_agent, build_systemd_unit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from ..index.library import Library
     from ..remote.behind import BehindState
     from ..remote.remote import Remote
+    from ..remote.verification import RemoteFinding
     from .group import GlobalOptions
 
 _SERVICES = {
@@ -210,7 +216,7 @@ def status(options: GlobalOptions, name: str | None, probe: bool, as_json: bool)
     failed.
     """
     with open_named_remote(options, name) as (library, chosen, known, there, cursor):
-        push = len(find_changed(library, cursor))
+        push = len(_find_unpushed(library, cursor))
         pull = len(find_new_chunks(there, cursor).wanted)
         pushed = cursor.read_log_number("time")
         state = read_remote_behind(library.store.path, chosen)
@@ -254,9 +260,28 @@ def status(options: GlobalOptions, name: str | None, probe: bool, as_json: bool)
     return 0
 
 
+def _find_unpushed(library: Library, cursor: Cursor) -> list[str]:
+    """Return the tapes that have something new; of others that is noted, as a push does.
+
+    What a barrier published is at the remote, but nobody looked at all of the tape.
+    """
+    unpushed = []
+    for tape, stamps in find_changed(library, cursor).items():
+        known = cursor.read_tape(tape)
+        if known.seq:  # a damaged one is said so by the push
+            with suppress(TapeError), library.store.open(tape) as opened:
+                if is_complete(opened, known):
+                    cursor.save_tape(tape, known, stamps)
+                    continue
+        unpushed.append(tape)
+    return unpushed
+
+
 @remote.command(epilog=format_examples("tape remote verify", "tape remote verify team --repair"))
 @click.argument("name", required=False)
-@click.option("--repair", is_flag=True, help="Complete what an interrupted push left.")
+@click.option(
+    "--repair", is_flag=True, help="Complete what a push left; make damaged chunks again."
+)
 @click.option("--rebuild", is_flag=True, help="Make the catalogue in PostgreSQL again.")
 @as_json
 @click.pass_obj
@@ -268,9 +293,9 @@ def verify(
     Names chunks that are missing or damaged, blobs that are missing, what no line of the push log
     names, what was redacted and is still there, and of PostgreSQL where the catalogue says
     something else than the chunks. --repair ends what no log line names and what is still there,
-    --rebuild makes the catalogue again. The pulled copy is removed. --json prints {tapes, chunks,
-    bytes, findings [{tape, message, repaired}]}. Exits with 4 if something is wrong and was not
-    repaired.
+    and makes damaged chunks again that were pushed from here or pulled to here; --rebuild makes the
+    catalogue again. The pulled copy is removed. --json prints {tapes, chunks, bytes, findings
+    [{tape, message, repaired}]}. Exits with 4 if something is wrong and was not repaired.
     """
     return check_remote(options, name, repairs=repair, rebuilds=rebuild, is_json=as_json)
 
@@ -286,13 +311,12 @@ def check_remote(
                 raise UsageError(f"{opened.name} has no catalogue: only PostgreSQL has one")
             with show_progress("catalogued tape") as progress:
                 catalogue.rebuild(progress)
-        findings = []
         with show_progress("pulled tape") as progress:
-            for finding in verify_remote(opened.remote, Store(Path(folder)), progress):
-                is_repaired = repairs and finding.repair is not None
-                if is_repaired and finding.repair is not None:
-                    finding.repair()
-                findings.append((finding, is_repaired))
+            empty, find = Store(Path(folder)), partial(_find_rebuild, opened)
+            findings = [
+                (finding, repairs and _try_repair(finding))
+                for finding in verify_remote(opened.remote, empty, progress, find)
+            ]
         counts = count_objects(opened.remote)
     if is_json:
         rows = [
@@ -309,6 +333,33 @@ def check_remote(
             how = " (--repair ends it)" if finding.repair and not is_repaired else how
             print_lines([f"  {finding.tape[:SHORT] or 'the remote'}: {finding.message}{how}"])
     return 0 if all(is_repaired for _, is_repaired in findings) else Damaged.exit_code
+
+
+def _try_repair(finding: RemoteFinding) -> bool:
+    """Return whether something that is wrong was repaired; what prevents that is printed."""
+    if finding.repair is None:
+        return False
+    try:
+        finding.repair()
+    except (Damaged, NotFound) as error:
+        print_warning(f"{finding.tape[:SHORT]}: {error}")
+        return False
+    return True
+
+
+def _find_rebuild(opened: OpenRemote, tape: str, newest: int) -> Callable[[], int] | None:
+    """Return what makes damaged chunks of a tape again; None where what they held is not here."""
+    store, known = opened.library.store, opened.cursor.read_tape(tape)
+    unreadable = find_unreadable(opened.remote, tape, newest)
+    if unreadable is None or unreadable > known.seq or not store.has(tape):
+        return None
+
+    def rebuild() -> int:
+        person = find_work_facts(None, os.environ).person or ""
+        with store.open(tape) as ours:
+            return rebuild_chunks(opened.remote, ours, known, newest, store.replica(), person)
+
+    return rebuild
 
 
 @remote.command(epilog=format_examples("tape remote audit", "tape remote audit team --since 1w"))

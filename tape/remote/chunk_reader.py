@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..errors import Damaged
+from ..text import SHORT
 from .objects import TAPES_PREFIX, decode_chunk, make_chunk_key, parse_chunk_key
 
 if TYPE_CHECKING:
@@ -48,7 +49,33 @@ def read_chunks(remote: Remote, tape: str, after: int, end: int) -> Iterator[Chu
                 yield later
                 return
         missing = make_chunk_key(tape, expected)
-        raise Damaged(f"the remote has no {missing}", file=missing)
+        raise _say_missing(missing)
+
+
+def read_chunk(remote: Remote, key: str) -> Chunk | None:
+    """Return a chunk, None for one that was merged into a later one; raise NotFound, Damaged."""
+    return _decode_with_remedy(key, remote.read(key))
+
+
+def _decode_with_remedy(key: str, data: bytes) -> Chunk | None:
+    """Return a chunk as `decode_chunk` does; an error says what can be done."""
+    try:
+        return decode_chunk(key, data)
+    except Damaged as error:
+        raise Damaged(f"{error}: {_suggest_remedy(key)}", file=key) from error
+
+
+def _say_missing(key: str) -> Damaged:
+    return Damaged(f"the remote has no {key}: {_suggest_remedy(key)}", file=key)
+
+
+def _suggest_remedy(key: str) -> str:
+    place = parse_chunk_key(key)
+    tape = "TAPE" if place is None else place.tape[:SHORT]
+    return (
+        "`tape doctor --remote --repair` makes it again where that chunk was pushed from or "
+        f"pulled to; where nobody has it, `tape unpush {tape}` takes the tape away"
+    )
 
 
 def _get_first(chunk: Chunk) -> int:
@@ -75,7 +102,7 @@ def _read_all(remote: Remote, keys: Sequence[str]) -> Iterator[Chunk]:
         part = keys[start : start + _SLICE]
         for key, data in zip(part, remote.read_many(part), strict=True):
             if data is None:
-                raise Damaged(f"the remote has no {key}", file=key)
-            chunk = decode_chunk(key, data)
+                raise _say_missing(key)
+            chunk = _decode_with_remedy(key, data)
             if chunk is not None:
                 yield chunk

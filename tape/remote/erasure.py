@@ -10,14 +10,16 @@ to the trash, and nobody pushes it again.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from ..errors import NotFound
+from ..errors import Damaged, NotFound
 from ..model.line import blank_redacted_data
 from ..store.blobs import find_blob_hashes
 from ..store.phase import ENTRIES
+from .chunk_reader import read_chunk
 from .objects import (
     TAPES_PREFIX,
     ChunkHead,
@@ -46,7 +48,10 @@ def erase_redacted(remote: Remote, tape: str, ids: Collection[str], note: dict[s
         _record_gone(remote, "entry", entry, note)
     replaced = 0
     for chunk in _read_chunks(remote, tape):
-        runs = [_blank_run(part.file, data, ids) for part, data in chunk.iter_parts()]
+        runs = [
+            blank_lines(data, ids) if part.file.endswith(f"/{ENTRIES}") else data
+            for part, data in chunk.iter_parts()
+        ]
         data = b"".join(runs)
         if data == chunk.data:
             continue
@@ -58,11 +63,9 @@ def erase_redacted(remote: Remote, tape: str, ids: Collection[str], note: dict[s
     return replaced
 
 
-def _blank_run(path: str, data: bytes, ids: Collection[str]) -> bytes:
-    """Return the bytes of a part with the data of entries blanked, as long as before."""
-    if not path.endswith(f"/{ENTRIES}"):
-        return data
-    lines = data.split(b"\n")
+def blank_lines(run: bytes, ids: Collection[str]) -> bytes:
+    """Return lines of a phase with the data of entries blanked, as long as before."""
+    lines = run.split(b"\n")
     return b"\n".join(blank_redacted_data(line, ids) if line else line for line in lines)
 
 
@@ -79,14 +82,21 @@ def remove_tape(remote: Remote, tape: str, head: ChunkHead, note: dict[str, str]
         raise NotFound(f"{remote.url} has no tape {tape[:8]}")
     _record_gone(remote, "tape", tape, note)
     seq = last.seq
-    newest = decode_chunk(keys[-1], remote.read(keys[-1]))
-    if newest is None or not newest.head.gone:
+    if not _is_end(keys[-1], remote.read(keys[-1])):
         seq = _create_end(remote, tape, last.seq + 1, head, note["why"])
     for digest in sorted(_find_own_blobs(remote, tape)):
         remote.replace(make_blob_key(digest), b"")
     for number in range(1, seq):
         remote.replace(make_chunk_key(tape, number), b"")
     return LogEntry(tape, seq)
+
+
+def _is_end(key: str, data: bytes) -> bool:
+    """Return whether a chunk says that its tape is gone; a damaged one does not."""
+    with suppress(Damaged):
+        chunk = decode_chunk(key, data)
+        return chunk is not None and bool(chunk.head.gone)
+    return False
 
 
 def _create_end(remote: Remote, tape: str, seq: int, head: ChunkHead, why: str) -> int:
@@ -99,8 +109,9 @@ def _create_end(remote: Remote, tape: str, seq: int, head: ChunkHead, why: str) 
 
 
 def _find_own_blobs(remote: Remote, tape: str) -> set[str]:
-    """Return the blobs that only this tape names."""
-    blobs = {digest for chunk in _read_chunks(remote, tape) for digest in _list_blobs(chunk)}
+    """Return the blobs that only this tape names, but for those that damaged chunks of it do."""
+    chunks = _read_chunks(remote, tape, skips_damaged=True)
+    blobs = {digest for chunk in chunks for digest in _list_blobs(chunk)}
     others = sorted(_list_tapes(remote) - {tape}) if blobs else ()
     for other in others:
         for chunk in _read_chunks(remote, other):
@@ -117,10 +128,15 @@ def _list_tapes(remote: Remote) -> set[str]:
     return {entry.tape for entry in entries if entry is not None}
 
 
-def _read_chunks(remote: Remote, tape: str) -> Iterator[Chunk]:
+def _read_chunks(remote: Remote, tape: str, *, skips_damaged: bool = False) -> Iterator[Chunk]:
     for listed in [*remote.list(f"{TAPES_PREFIX}{tape}/")]:
         if listed.size and parse_chunk_key(listed.key) is not None:
-            chunk = decode_chunk(listed.key, remote.read(listed.key))
+            try:
+                chunk = read_chunk(remote, listed.key)
+            except Damaged:
+                if not skips_damaged:
+                    raise
+                continue
             if chunk is not None:
                 yield chunk
 

@@ -78,9 +78,9 @@ def plan_chunks(
     `known` is what it has; `is_synced` says that a barrier synced all entries. Raises SecretsFound
     unless secrets may go too (`raw`), and Damaged.
     """
-    builder = _ChunkBuilder(tape, known, replica, person)
+    builder = ChunkBuilder(tape, known, replica, person)
     refs = tape.refs()
-    lines = _find_missing_lines(tape, refs, known)
+    lines = find_missing_lines(tape, refs, known)
     phases = refs.phases()
     for phase in tape.phases.list_with_origin():
         if phase in phases or phase == ORIGIN:
@@ -98,7 +98,22 @@ def plan_chunks(
         yield builder.build()
 
 
-class _ChunkBuilder:
+def is_complete(tape: Tape, known: TapeCursor) -> bool:
+    """Return whether a push would bring nothing of a tape to a remote that has `known`."""
+    refs = tape.refs()
+    phases = refs.phases()
+    return not (
+        find_missing_lines(tape, refs, known)
+        or (known.journal and _find_differences(tape, known))
+        or any(
+            any(_read_missing_runs(tape, phase, known.sizes.get(phase), is_synced=True))
+            for phase in tape.phases.list_with_origin()
+            if phase in phases or phase == ORIGIN
+        )
+    )
+
+
+class ChunkBuilder:
     """The chunk that is being filled."""
 
     def __init__(self, tape: Tape, known: TapeCursor, replica: Replica | None, person: str) -> None:
@@ -131,9 +146,9 @@ class _ChunkBuilder:
         self.parts.append((Part(path, offset, len(data)), data))
         self.size += len(data)
 
-    def build(self) -> PlannedChunk:
-        """Return the chunk, and begin the next one."""
-        if self._known.seq == 0:
+    def build(self, *, has_info: bool = False) -> PlannedChunk:
+        """Return the chunk, and begin the next one; the first one has the tape's facts, too."""
+        if self._known.seq == 0 or has_info:
             info = self._tape.folder.read(INFO_NAME)
             self.parts.insert(0, (Part(INFO_NAME, 0, len(info)), info))
         seq = self._known.seq + 1
@@ -152,7 +167,7 @@ class _ChunkBuilder:
         return plan
 
 
-def _find_missing_lines(tape: Tape, refs: Refs, known: TapeCursor) -> list[tuple[str, bytes]]:
+def find_missing_lines(tape: Tape, refs: Refs, known: TapeCursor) -> list[tuple[str, bytes]]:
     """Return hash and text of the lines of the journal that the remote does not have."""
     if refs.damage:
         raise refs.damage[0]

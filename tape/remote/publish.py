@@ -26,10 +26,11 @@ from ..errors import Busy, NotFound, Overtaken, RemoteUnavailable
 from ..model.line import read_id
 from ..store.refs import JOURNAL_NAME, decode_ref_line, replay_journal
 from ..text import SHORT
+from .chunk_reader import read_chunk
 from .cursor import Cursor, TapeCursor, is_at_remote
 from .leases import LeaseKeeper, read_uptime
 from .missing import advance_cursor, create_blobs, is_own_chunk, plan_chunks
-from .objects import LogEntry, decode_chunk, encode_log, make_chunk_key
+from .objects import LogEntry, encode_log, make_chunk_key
 from .observer import WriteObserver
 from .push import Pusher, create_log_line
 
@@ -230,7 +231,7 @@ class Publisher(WriteObserver):
     def _accept_chunk(self, tape: Tape, seq: int) -> None:
         """Take over a chunk that is there; raise Overtaken where it moves what is written here."""
         key, published = make_chunk_key(tape.id, seq), self._tapes[tape.id]
-        chunk = decode_chunk(key, self._remote.read(key))
+        chunk = read_chunk(self._remote, key)
         if chunk is not None and is_own_chunk(tape, chunk, tape.replica()):
             published.known = advance_cursor(published.known, chunk)
             self._unlogged.add(tape.id)

@@ -28,6 +28,7 @@ from ..store.recorded_tape import TapeFolders
 from ..store.store import read_tape_identity
 from ..text import format_count
 from .audit import decode_event, record_event
+from .chunk_reader import read_chunk
 from .cursor import TapeCursor
 from .erasure import erase_redacted, remove_tape
 from .held_branches import set_ends_aside
@@ -47,7 +48,6 @@ from .objects import (
     AuditEvent,
     ChunkHead,
     LogEntry,
-    decode_chunk,
     encode_log,
     make_chunk_key,
     make_log_key,
@@ -331,7 +331,7 @@ class Pusher:
     def _accept_chunk(self, tape: str, seq: int) -> tuple[KeptEnd, ...]:
         """Take over a chunk that is at the remote already; return what it moved as well."""
         key = make_chunk_key(tape, seq)
-        chunk = decode_chunk(key, self._remote.read(key))
+        chunk = read_chunk(self._remote, key)
         if chunk is not None and self._is_ours(tape, chunk):
             self._note_pushed(tape, advance_cursor(self._find_known(tape), chunk))
             return ()

@@ -2,7 +2,8 @@
 
 What a pull refuses is a finding, and so is what `verify` finds in the pulled tapes, a chunk that no
 line of the push log names, and what should have been erased and is there. The last two are repaired
-by what an interrupted push or erasure would have done next.
+by what an interrupted push or erasure would have done next, and chunks are made again from what is
+here (`rebuilding`).
 """
 
 from __future__ import annotations
@@ -62,8 +63,13 @@ def verify_remote(
     remote: Remote,
     empty: Store,
     progress: Callable[[int, int], None] = lambda _done, _total: None,
+    find_rebuild: Callable[[str, int], Callable[[], object] | None] = lambda _tape, _seq: None,
 ) -> Iterator[RemoteFinding]:
-    """Yield what is wrong at a remote; `empty` is a store that is filled with its tapes."""
+    """Yield what is wrong at a remote; `empty` is a store that is filled with its tapes.
+
+    `find_rebuild` gets a tape that cannot be pulled and the number of its newest chunk; it returns
+    what makes the damaged ones again, or None.
+    """
     try:
         decode_remote_info(remote.read(REMOTE_KEY))
     except TapeError as error:
@@ -76,7 +82,7 @@ def verify_remote(
             progress(number, len(newest))
             outcome = pull_tape(empty, remote, cursor, folders, tape, seq)
             if outcome.error is not None:
-                yield RemoteFinding(tape, outcome.error)
+                yield RemoteFinding(tape, outcome.error, find_rebuild(tape, seq))
         gone = cursor.read_gone()
     yield from _find_unlogged(remote, newest)
     for listed in remote.list(make_gone_key("tape", "")):

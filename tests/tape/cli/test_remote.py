@@ -74,6 +74,44 @@ def test_status_counts_both_directions(tape, talk, team, tmp_path):
     assert tape("remote", "status", "--json", *there).json["pull"] == 1
 
 
+def test_what_barriers_published_is_not_to_push(tape, talk, team):
+    tape("push", "--all", "--yes")
+    tape("remote", "rm", "team")
+    tape("remote", "add", "team", team, "--mode", "barrier", "--raw")
+    tape("pull")
+    for number in range(2):
+        note = {"type": "note", "data": {"text": f"more {number}"}}
+        tape("append", talk, stdin=json.dumps(note).encode() + b"\n")
+        for _ in range(2):
+            ran = tape("remote", "status", "--json").json
+            assert (ran["push"], ran["pull"]) == (0, 0)
+    assert tape("push", "--all").text == "nothing new for team\n"
+
+
+def test_a_damaged_chunk_is_made_again_by_who_has_what_it_held(tape, talk, team, tmp_path):
+    there = ["--store", tmp_path / "there"]
+    tape("push", "--all", "--yes")
+    tape("clone", team, *there)
+    tape("rename", talk, "A better title")
+    tape("push", "--all")
+    chunk = team / "t" / talk / "00000002"
+    whole = chunk.read_bytes()
+    chunk.write_bytes(whole[:-9])
+    said = tape("pull", *there, code=1).err + tape("pull", *there, code=1).text
+    assert "`tape doctor --remote --repair` makes it again" in said
+    assert "cannot be read" in tape("doctor", "--remote", *there, code=4).text
+    assert "(repaired)" not in tape("doctor", "--remote", "--repair", *there, code=4).text
+    assert "(--repair ends it)" in tape("doctor", "--remote", code=4).text
+    assert "(repaired)" in tape("doctor", "--remote", "--repair").text
+    assert "all good" in tape("doctor", "--remote").text
+    tape("pull", *there)
+    (row,) = tape("ls", "--all", "--json", *there).json
+    assert row["title"] == "A better title"
+    chunk.write_bytes(b"nothing of ours")
+    tape("unpush", talk, "--yes")
+    assert "is in the trash here" in tape("pull", *there, code=1).err
+
+
 def test_who_works_on_a_branch_is_named_where_others_meet_it(tape, talk, team, tmp_path):
     there, note = ["--store", tmp_path / "there"], b'{"type":"note","data":{"text":"more"}}\n'
     tape("push", "--all", "--yes")
