@@ -7,9 +7,10 @@ import signal
 import sys
 import time
 from contextlib import contextmanager
+from functools import reduce, wraps
 from pathlib import Path
 from threading import Event, Thread
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -50,7 +51,7 @@ from .terminal import print_lines, print_warning, show_progress
 from .timeparse import TIME_FORMS, parse_moment
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from ..index.library import Library
     from ..index.reader import TapeRow
@@ -84,18 +85,36 @@ class _Choice(NamedTuple):
     """Only tapes that the remote has something of."""
 
 
+def _add_choice_options(command: Callable[..., int]) -> Callable[..., int]:
+    """Add the argument and options that choose tapes to a command, as `choice`."""
+
+    @wraps(command)
+    def call(
+        *args: Any, refs: tuple[str, ...], every: bool, project: str | None, since: str | None,
+        raw: bool, known: bool, **others: Any,
+    ) -> int:  # fmt: skip
+        begin = parse_moment(since, read_clock()) if since else ""
+        choice = _Choice(refs, every, project, begin, raw, known)
+        return command(*args, choice=choice, **others)
+
+    options = (
+        click.argument("refs", metavar="[REF]...", nargs=-1, shell_complete=complete_ref),
+        click.option("--all", "every", is_flag=True, help="All tapes of the store."),
+        click.option("--project", metavar="FOLDER", help="Only tapes of this folder or below."),
+        click.option("--since", metavar="TIME", help=f"Only tapes used since: {TIME_FORMS}."),
+        click.option("--raw", is_flag=True, help="Also entries that hold secrets."),
+        click.option("--known", is_flag=True, help="Only tapes that were pushed to it before."),
+    )
+    return reduce(lambda called, add: add(called), reversed(options), call)
+
+
 @click.command(
     epilog=format_examples(
         "tape push", "tape push 3f2a --to team", "tape push --all --dry-run", "tape push --since 7d"
     )
 )
-@click.argument("refs", metavar="[REF]...", nargs=-1, shell_complete=complete_ref)
-@click.option("--all", "every", is_flag=True, help="All tapes of the store.")
-@click.option("--project", metavar="FOLDER", help="Only tapes of this folder or below.")
-@click.option("--since", metavar="TIME", help=f"Only tapes used since: {TIME_FORMS}.")
+@_add_choice_options
 @click.option("--to", "name", metavar="NAME", help="The remote; by default the default one.")
-@click.option("--raw", is_flag=True, help="Also entries that hold secrets.")
-@click.option("--known", is_flag=True, help="Only tapes that were pushed to it before.")
 @click.option("--watch", is_flag=True, help="Keep pushing what is written, until Ctrl+C.")
 @click.option(
     "--metrics",
@@ -109,13 +128,8 @@ class _Choice(NamedTuple):
 def push(
     options: GlobalOptions,
     *,
-    refs: tuple[str, ...],
-    every: bool,
-    project: str | None,
-    since: str | None,
+    choice: _Choice,
     name: str | None,
-    raw: bool,
-    known: bool,
     watch: bool,
     metrics: int | None,
     yes: bool,
@@ -136,8 +150,6 @@ def push(
     --json prints an array of {tape, chunks, bytes, kept [{branch, other}], secrets [{entry, kind}],
     error}, one for each tape that has something new. Exits with 1 if a tape was not pushed.
     """
-    begin = parse_moment(since, read_clock()) if since else ""
-    choice = _Choice(refs, every, project, begin, raw, known)
     how = Confirmation(yes, dry_run, as_json)
     if watch and (dry_run or as_json):
         raise UsageError("--watch goes with neither --dry-run nor --json")
