@@ -19,7 +19,7 @@ from tape.model.entries import OtherEnvironment
 
 from ..env.places.identity import is_same_machine
 from ..errors import PlaceLost
-from .disk_file import DiskFile, FileSignature
+from .disk_file import DiskFile
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from tape.files.plan import FileRestore
 
     from ..env.places.environment import PlaceEnvironment
-    from ..env.places.messages import RemoteState
 
 T = TypeVar("T")
 
@@ -108,18 +107,6 @@ async def _wait_for(work: Awaitable[T]) -> T:
     return await work
 
 
-def build_remote_signature(state: RemoteState) -> FileSignature:
-    """Return what tells whether a file of a place has changed."""
-    return (
-        state.size,
-        state.changed_ns,
-        state.status_ns,
-        state.inode,
-        state.mode,
-        state.names,
-    )
-
-
 async def _read_file(env: PlaceEnvironment, path: str) -> DiskFile | None:
     parent = posixpath.dirname(path)
     if await env.real_path(parent) != parent:
@@ -128,7 +115,7 @@ async def _read_file(env: PlaceEnvironment, path: str) -> DiskFile | None:
     if isinstance(state, OSError):
         is_missing = isinstance(state, FileNotFoundError | NotADirectoryError)
         return None if is_missing else DiskFile(None, f"it cannot be read: {state.strerror}")
-    signature = build_remote_signature(state)
+    signature = state.signature
     if not (stat.S_ISLNK(state.mode) or stat.S_ISREG(state.mode)):
         return None
     try:

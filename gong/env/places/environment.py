@@ -26,6 +26,7 @@ from ..protocol import ChangeRefusal, DirEntry, ExecResult, Platform, resolve_pa
 from ..scanner import LinePart, read_lines
 from .link import CommandStream, Link, PlaceRequestFailed, RequestAnswers, decode_path
 from .listing import PlaceFiles, find_in_place, search_in_place
+from .looks import MAX_LOOK_BYTES, Look
 from .messages import BrokenAnswer, build_error, build_exports, parse_records, parse_state
 
 if TYPE_CHECKING:
@@ -40,12 +41,6 @@ _BATCH_WORDS = 200
 MAX_FILE_BYTES = 256 << 20
 """Larger files are not fetched."""
 _STOP_SECONDS = 15.0
-_LOOK_SECONDS = 1.0
-"""How long a path counts as looked up, where nothing was changed through the environment since.
-
-A call is judged, recorded and carried out, and each asks where its files really are. A write looks
-again by itself: no link below its root is followed.
-"""
 _OLDEST_CLOCK = 1_500_000_000
 
 
@@ -86,8 +81,6 @@ class PlaceEnvironment:
         self._shell = shell
         self._greeting: Greeting | None = None
         self._is_open = False
-        self._real_paths: dict[str, tuple[float, str]] = {}
-        """Where paths lead, and when that was looked up."""
 
     @property
     def greeting(self) -> Greeting:
@@ -198,13 +191,32 @@ class PlaceEnvironment:
 
     async def real_path(self, path: str) -> str:
         """Return where `path` leads through all links over there."""
-        place = self._resolve_path(path)
-        now = time.monotonic()
-        looked_at, real = self._real_paths.get(place, (0.0, ""))
-        if not real or now - looked_at > _LOOK_SECONDS:
-            real = (await self.find_real_paths([place]))[place]
-            self._real_paths[place] = now, real
-        return real
+        return (await self._look(self._resolve_path(path))).real
+
+    async def _look(self, path: str) -> Look:
+        """Return what is at an absolute path, as it was a moment ago.
+
+        The working directory is looked at with it: whoever asks where a path leads compares these.
+        """
+        looks = self.link.looks
+        if (look := looks.find(path)) is not None:
+            return look
+        changes = looks.changes
+        others = [at for at in (self._folder,) if at != path and looks.find(at) is None]
+        answers = await self._ask("look", str(MAX_LOOK_BYTES), path, *others)
+        paths = [path, *others]
+        states, reals = self._pair(paths, answers), answers.select("r")
+        if len(reals) != len(paths):
+            raise self._refuse_answer("paths are missing")
+        for at, real in zip(paths, map(decode_path, reals), strict=True):
+            state = states[at]
+            is_whole = not isinstance(state, OSError) and len(answers.output) == state.size
+            data = answers.output if at == path and is_whole and answers.select("y") else None
+            looks.note(at, Look(real, state, data), changes)
+            if at == path:
+                look = Look(real, state, data)
+        assert look is not None
+        return look
 
     async def find_real_paths(self, paths: Sequence[str]) -> dict[str, str]:
         """Return where absolute paths lead through all links."""
@@ -270,6 +282,9 @@ class PlaceEnvironment:
     async def read_file(self, path: str, root: str | None = None) -> bytes:
         """Return the bytes of a regular file; see the protocol."""
         place = path if root is not None else self._resolve_path(path)
+        look = self.link.looks.find(place) if root is None else self.link.looks.find_real(place)
+        if look is not None and look.data is not None:
+            return look.data
         answers = await self._ask("fetch", root or "", str(MAX_FILE_BYTES), place, path=place)
         (state,) = (parse_state(answer.rest) for answer in answers.select("s"))
         if state.size > MAX_FILE_BYTES:
@@ -280,14 +295,16 @@ class PlaceEnvironment:
         self, path: str
     ) -> tuple[tuple[int, int, int, int, int, int], bytes]:
         """Return a regular file with what tells whether it has changed; see `DiskFile`."""
+        look = await self._look(path)
+        if isinstance(look.state, FileNotFoundError):
+            raise look.state
+        if look.data is not None and not isinstance(look.state, OSError):
+            return look.state.signature, look.data
         answers = await self._ask("fetch", "", str(MAX_FILE_BYTES), path, path=path)
         (state,) = (parse_state(answer.rest) for answer in answers.select("s"))
         if state.size > MAX_FILE_BYTES:
             raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), path)
-        return (
-            (state.size, state.changed_ns, state.status_ns, state.inode, state.mode, state.names),
-            answers.output,
-        )
+        return state.signature, answers.output
 
     async def read_many(self, paths: Sequence[str]) -> dict[str, bytes | OSError]:
         """Return the bytes of regular files, and the errors of what cannot be read."""
@@ -326,7 +343,11 @@ class PlaceEnvironment:
     async def measure_file(self, path: str, root: str | None = None) -> int:
         """Return the size of what is at `path`, in bytes."""
         place = path if root is not None else self._resolve_path(path)
-        state = (await self.find_states([place], follow=root is None))[place]
+        look = self.link.looks.find(place) if root is None else self.link.looks.find_real(place)
+        if look is not None:
+            state = look.state
+        else:
+            state = (await self.find_states([place], follow=root is None))[place]
         if isinstance(state, OSError):
             raise state
         return state.size
@@ -352,9 +373,14 @@ class PlaceEnvironment:
     async def write_file(self, path: str, data: bytes, root: str | None = None) -> None:
         """Put `data` at `path`, whole or not at all; once begun it is finished."""
         place = path if root is not None else self._resolve_path(path)
-        await _wait_to_end(
-            self._ask("put", root or "", place, "none", "", bodies=(data,), path=place)
-        )
+        look = self.link.looks.find_real(place)
+        expected = "none" if look is None else look.expectation
+        try:
+            await _wait_to_end(
+                self._ask("put", root or "", place, expected, "", bodies=(data,), path=place)
+            )
+        except OSError as error:
+            raise _explain_stale(error) from None
 
     async def change_files(self, changes: Sequence[FileUpdate], root: str) -> ChangeRefusal | None:
         """Make every change, or none of them and return why; once begun they are finished."""
@@ -370,9 +396,7 @@ class PlaceEnvironment:
         except PlaceRequestFailed as failed:
             named = [line for line in failed.lines if line.kind == "r"]
             where = decode_path(named[-1]) if named else root
-            error = failed.error
-            if error.errno == errno.ESTALE:
-                error = OSError(errno.ESTALE, "the file has changed since it was read")
+            error = _explain_stale(failed.error)
             left = tuple(os.fsdecode(line.data) for line in failed.lines if line.kind == "l")
             return ChangeRefusal(error, where, left)
         return None
@@ -400,8 +424,11 @@ class PlaceEnvironment:
 
     async def file_exists(self, path: str, root: str | None = None) -> bool:
         """Whether something is there; a dangling link is nothing."""
-        place = path if root is not None else self._resolve_path(path)
-        return bool((await self._ask("exists", root or "", place)).select("y"))
+        if root is None:
+            return (await self._look(self._resolve_path(path))).is_there
+        if (look := self.link.looks.find_real(path)) is not None:
+            return look.is_there
+        return bool((await self._ask("exists", root, path)).select("y"))
 
     async def list_directory(
         self, path: str, depth: int = 1, root: str | None = None
@@ -498,12 +525,27 @@ class PlaceEnvironment:
         data: bytes | None = None,
     ) -> ExecResult:
         """Run a program with arguments, as `exec_command` runs a command."""
+        with self.link.looks.suspend():
+            return await self._run_argv(
+                argv, timeout_ms, working_dir, env_vars, on_output, split=split, data=data
+            )
+
+    async def _run_argv(
+        self,
+        argv: Sequence[str],
+        timeout_ms: int | None,
+        working_dir: str | None,
+        env_vars: Mapping[str, str] | None,
+        on_output: Callable[[bytes], None] | None,
+        *,
+        split: bool,
+        data: bytes | None,
+    ) -> ExecResult:
         variables = {**self._variables, **QUIET_VARIABLES, **(env_vars or {})}
         prefix, others = build_exports(variables)
         if others:
             argv = ("env", *others, *argv)
         folder = self._resolve_path(working_dir or "")
-        self._real_paths.clear()
         connection = await self.link.connect()
         running = _RemoteCommand(on_output, connection.end, split=split)
         started = time.monotonic()
@@ -530,7 +572,6 @@ class PlaceEnvironment:
             await _wait_to_end(self._stop(running))
             raise
         running.ignore()
-        self._real_paths.clear()
         if running.failure is not None:
             why = build_error(running.failure, folder).strerror
             raise FolderGone(f"The folder {folder} cannot be entered in {self.name}: {why}")
@@ -566,10 +607,11 @@ class PlaceEnvironment:
 
     async def _ask_raw(self, function: str, *words: str, **options: Any) -> RequestAnswers:
         options.setdefault("changes", function in {"put", "make_temporary"})
-        if options["changes"]:
-            self._real_paths.clear()
         try:
-            return await self.link.ask(function, *words, **options)
+            if not options["changes"]:
+                return await self.link.ask(function, *words, **options)
+            with self.link.looks.suspend():
+                return await self.link.ask(function, *words, **options)
         except BrokenAnswer as error:
             raise self._refuse_answer(error.what) from error
 
@@ -654,6 +696,12 @@ async def _wait_to_end(work: Any) -> Any:
     except asyncio.CancelledError:
         await asyncio.wait({doing})
         raise
+
+
+def _explain_stale(error: OSError) -> OSError:
+    if error.errno == errno.ESTALE:
+        return OSError(errno.ESTALE, "the file has changed since it was read")
+    return error
 
 
 def _split_batches(paths: Sequence[str]) -> list[Sequence[str]]:

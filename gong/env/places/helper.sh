@@ -332,6 +332,29 @@ states() { # ID FLAG PATH…: FLAG is -L to follow links
   say "$i z"
 }
 
+look() { # ID LIMIT PATH…: where paths lead, their states, and the first one if it is a small file
+  i=$1 size=$2 k=0 body=
+  shift 2
+  for path; do
+    real "$path"
+    say "$i r $(encode "$R")"
+    if st=$(LC_ALL=C stat -L -c "$F" "$path" 2>&1); then
+      say "$i k $k"
+      say "$i s 0 $st"
+      left=${st#* }
+      if [ $k = 0 ] && [ -f "$path" ] && [ -r "$path" ] && [ "${left%% *}" -le "$size" ]; then body=$path; fi
+    else
+      say "$i n $k $(encode "$st")"
+    fi
+    k=$((k + 1))
+  done
+  if [ "$body" ]; then
+    say "$i y"
+    relay "$i" o <"$body"
+  fi
+  say "$i z"
+}
+
 links() { # ID PATH…: the texts of links
   i=$1
   shift

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ...errors import PlaceLost
 from .connection import PlaceChannel
+from .looks import Looks
 from .messages import AnswerLine, BrokenAnswer, build_error
 
 if TYPE_CHECKING:
@@ -104,6 +105,8 @@ class Link:
         self._opening = asyncio.Lock()
         self.requests = 0
         """How many requests were sent."""
+        self.looks = Looks()
+        """What was seen there a moment ago, through any link to the place."""
 
     async def connect(self) -> PlaceChannel:
         """Return the open connection; open it where there is none, or it was lost."""
@@ -120,7 +123,9 @@ class Link:
 
     def copy(self) -> Link:
         """Return another link to the same place."""
-        return Link(self.name, self._build_argv, self._variables)
+        link = Link(self.name, self._build_argv, self._variables)
+        link.looks = self.looks
+        return link
 
     @property
     def greeting(self) -> Greeting | None:

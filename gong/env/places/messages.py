@@ -135,6 +135,11 @@ class RemoteState(NamedTuple):
     owner: int
     group: int
 
+    @property
+    def signature(self) -> tuple[int, int, int, int, int, int]:
+        """What tells whether a file has changed, as `DiskFile` has it."""
+        return self.size, self.changed_ns, self.status_ns, self.inode, self.mode, self.names
+
 
 def parse_state(rest: bytes) -> RemoteState:
     """Return what the fields of `stat` say; BrokenAnswer for others."""
