@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
     from tape.model.entries import BlobRef
 
+NOT_RECORDED = "What commands change in this environment is not recorded."
+"""What a checkpoint says that it does not cover, where nobody can look at the files."""
+
 
 class FileVersion(NamedTuple):
     """A file at one moment, as far as it is known and stored."""

@@ -24,11 +24,13 @@ from tape.model.entries import Checkpoint, FileState, OtherEnvironment
 
 from ..env.local import LocalEnvironment, run_to_end
 from ..env.protocol import is_inside_folder
-from ..env.wrappers import EnvironmentWrapper
+from ..env.wrappers import EnvironmentWrapper, is_place
+from ..errors import PlaceLost
 from ..tools.tool import find_call_targets
 from .disk_file import DiskFile, FileSignature, read_disk_file
-from .file_changes import FileVersion, list_changes
+from .file_changes import NOT_RECORDED, FileVersion, list_changes
 from .folder_files import FolderFiles
+from .local_folder import LocalFolder
 from .stored_blobs import StoredBlobs
 
 if TYPE_CHECKING:
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from ..config import CheckpointSettings
     from ..env.protocol import ExecutionEnvironment
     from ..tools.tool import PreparedCall
+    from .folder_files import FolderSource
 
 
 class FileRecorder:
@@ -52,6 +55,8 @@ class FileRecorder:
         self._path: Sequence[Entry] | None = None
         self._stored = StoredBlobs()
         self._folder: FolderFiles | None = None
+        self._where: OtherEnvironment | None = None
+        """The place of that folder; None for this machine."""
         self._has_told_of_commands = False
 
     async def begin_call(
@@ -90,22 +95,22 @@ class FileRecorder:
     async def _open_folder(
         self, env: ExecutionEnvironment, blobs: Blobs, path: Sequence[Entry]
     ) -> FolderFiles | None:
-        """Return the files of the working folder; None where it is not on this machine."""
+        """Return the files of the working folder; None where nobody can look at them."""
         if path is not self._path:
             self._path = path
             self.close()
             self._stored, self._has_told_of_commands = StoredBlobs(), False
         self._stored.blobs = blobs
-        local = find_local_environment(env)
-        if local is None:
+        local, where = find_local_environment(env), describe_environment(env)
+        if local is None and not is_place(env):
             return None
-        place = await local.real_path(local.working_directory)
-        if self._folder is None or self._folder.folder != place:
+        folder = await env.real_path(env.working_directory)
+        if self._folder is None or (self._folder.folder, self._where) != (folder, where):
             self.close()
-            recorded = find_recorded_versions(path)
-            self._folder = FolderFiles(
-                local, place, self._skip, self.settings, self._stored, recorded
-            )
+            self._where = where
+            source = await _build_source(env, folder, self._skip)
+            recorded = find_recorded_versions(path, where)
+            self._folder = FolderFiles(source, folder, self.settings, self._stored, recorded)
         return self._folder
 
     async def _begin_command(
@@ -119,10 +124,11 @@ class FileRecorder:
             remarks += folder.take_remarks(has_files=bool(files))
         elif not self._has_told_of_commands:
             self._has_told_of_commands = True
-            remarks.append("What commands change in this environment is not recorded.")
+            remarks.append(NOT_RECORDED)
         if getattr(prepared.arguments, "run_in_background", False):
             remarks.append(IN_BACKGROUND)
-        return RecordedCommand(prepared.call.id, folder, files, remarks)
+        has_mark = folder is not None and self._where is not None
+        return RecordedCommand(prepared.call.id, folder, files, remarks, has_mark=has_mark)
 
 
 IN_BACKGROUND = (
@@ -159,10 +165,16 @@ class RecordedCommand:
         folder: FolderFiles | None,
         files: Mapping[str, FileVersion | None],
         remarks: Sequence[str],
+        *,
+        has_mark: bool = False,
     ) -> None:
+        """Take what was found; `has_mark` of a call whose record begins even with nothing to say.
+
+        In another place the tape tells by that mark which commands were recorded.
+        """
         self.checkpoint: Checkpoint | None = None
         """What is recorded before the call starts; None if there is nothing to say."""
-        if files or remarks:
+        if files or remarks or has_mark:
             self.checkpoint = build_checkpoint(call_id, files, remarks)
         self._folder = folder
 
@@ -170,7 +182,10 @@ class RecordedCommand:
         """Return what is different in the folder, with the bytes stored."""
         if self._folder is None or self._folder.is_quiet():
             return ()
-        return list_changes(*await run_to_end(self._folder.find_changes))
+        try:
+            return list_changes(*await run_to_end(self._folder.find_changes))
+        except PlaceLost:
+            return ()  # the next look finds it
 
 
 def build_checkpoint(
@@ -249,6 +264,21 @@ async def _read_foreign_file(env: ExecutionEnvironment, path: str) -> DiskFile |
     except OSError as error:
         return DiskFile(None, f"it cannot be read: {error.strerror or error}")
     return DiskFile.from_bytes(data, signature)
+
+
+async def _build_source(
+    env: ExecutionEnvironment, folder: str, skip: Sequence[str]
+) -> FolderSource:
+    local = find_local_environment(env)
+    if local is not None:
+        return LocalFolder(local, folder, skip)
+    from ..env.places.environment import PlaceEnvironment  # only in a place
+    from .place_folder import PlaceFolder
+
+    while isinstance(env, EnvironmentWrapper):
+        env = env.inner
+    assert isinstance(env, PlaceEnvironment)
+    return await PlaceFolder.open(env, folder, skip)
 
 
 def find_local_environment(env: ExecutionEnvironment) -> LocalEnvironment | None:

@@ -27,23 +27,21 @@ nothing. A file x, clean in git, from the start of a session; ! is a look at the
 from __future__ import annotations
 
 import hashlib
-import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from .disk_file import DiskFile, is_settled, read_disk_file, stat_own_files
+from .disk_file import DiskFile
 from .file_changes import FileVersion
-from .folder_listing import WantedFile, read_git_objects
-from .folder_tree import FolderTree
+from .folder_listing import WantedFile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 
     from tape.files.changes import KnownVersion
 
     from ..config import CheckpointSettings
-    from ..env.protocol import ProgramRunner
     from .disk_file import FileSignature
+    from .folder_listing import Listing
     from .stored_blobs import StoredBlobs
 
 _TICK_NS = 50_000_000
@@ -70,6 +68,45 @@ class RowChange:
 
     old: FolderRow | None
     new: FolderRow
+
+
+class FolderSource(Protocol):
+    """A folder as it is: on this machine, or in another place."""
+
+    def close(self) -> None:
+        """Stop watching it."""
+
+    def has_events(self) -> bool:
+        """Return whether anything may have changed since it was listed; asking it is cheap."""
+
+    def has_folder_of(self, path: str) -> bool:
+        """Return whether the folder is watched that a file is in."""
+
+    def list_files(self, max_files: int) -> Listing:
+        """Return all files, and watch their folders where that is possible."""
+
+    def find_changed_names(self, known: Container[str]) -> set[str] | None:
+        """Return files that may have changed since, known and new; None where it may be any."""
+
+    def read_clock(self) -> int:
+        """Return the time by which its files are dated, in ns since 1970."""
+
+    def is_settled(self, signature: FileSignature, now_ns: int) -> bool:
+        """Return whether an equal signature later means equal bytes."""
+
+    def stat_files(self, paths: Collection[str]) -> dict[str, FileSignature | None]:
+        """Return the signatures of files, by path relative to the folder; None without one."""
+
+    def read_files(
+        self,
+        paths: Mapping[str, FileSignature],
+        refuse: Callable[[int], str],
+        can_hash: Callable[[int], bool] | None,
+    ) -> dict[str, DiskFile | None]:
+        """Return files as they are now, as `read_disk_file` does."""
+
+    def read_objects(self, files: Sequence[WantedFile]) -> dict[str, bytes]:
+        """Return the bytes that git has of files, by path."""
 
 
 _MAX_NAMES = 1000
@@ -101,13 +138,12 @@ class ReadBudget:
 
 
 class FolderFiles:
-    """The rows of one folder on this machine."""
+    """The rows of one folder; `source` looks at it."""
 
     def __init__(
         self,
-        env: ProgramRunner,
+        source: FolderSource,
         folder: str,
-        skip: Sequence[str],
         settings: CheckpointSettings,
         stored: StoredBlobs,
         recorded: Mapping[str, KnownVersion | None],
@@ -116,8 +152,7 @@ class FolderFiles:
         self.folder = folder
         """Its real path."""
         self.rows: dict[str, FolderRow] = {}
-        self._env, self._settings, self._stored = env, settings, stored
-        self._tree = FolderTree(env, folder, skip)
+        self._source, self._settings, self._stored = source, settings, stored
         self._doubtful: set[str] = set()
         self._unrecorded: set[str] = set()
         """Rows that no entry tells of, and git has not."""
@@ -135,7 +170,7 @@ class FolderFiles:
 
     def is_quiet(self) -> bool:
         """Return whether nothing can have changed since the last look; asking it is cheap."""
-        return not (self._find_unwatched() or self._unrecorded or self._tree.has_events())
+        return not (self._find_unwatched() or self._unrecorded or self._source.has_events())
 
     def find_unrecorded(self) -> dict[str, FileVersion | None]:
         """Look at the folder before a call; return the files that no entry tells of, by path.
@@ -143,10 +178,10 @@ class FolderFiles:
         A thread is of use only where it is not quiet.
         """
         if self.is_quiet():
-            self._since = time.time_ns()
+            self._since = self._source.read_clock()
             return {}
         self._unrecorded.update(self._find_changed_rows(is_after=False))
-        self._since = time.time_ns()
+        self._since = self._source.read_clock()
         rows = {path: self.rows[path] for path in sorted(self._unrecorded)}
         unrecorded = {
             path: row.version for path, row in rows.items() if not self._is_told(path, row)
@@ -215,18 +250,18 @@ class FolderFiles:
 
     def close(self) -> None:
         """Stop watching the folder."""
-        self._tree.close()
+        self._source.close()
 
     def _find_changed_rows(self, *, is_after: bool) -> dict[str, RowChange]:
         """Bring the rows up to date; return those that are not as before."""
-        now = time.time_ns()
+        now = self._source.read_clock()
         self._budget = ReadBudget(self._settings)
         # No names: no watch, or it lost events. Then every file is compared.
-        names = self._tree.find_changed_names(self.rows)
+        names = self._source.find_changed_names(self.rows)
         if names is None or len(names) > _MAX_NAMES:
             return self._find_all_changed_rows(now, is_after=is_after)
         names.update(self._find_unwatched())
-        signatures = stat_own_files(self.folder, names)
+        signatures = self._source.stat_files(names)
         linked = {
             signature[3] for signature in signatures.values() if signature and signature[5] > 1
         }
@@ -235,7 +270,7 @@ class FolderFiles:
             same = (
                 p for p, row in self.rows.items() if row.signature and row.signature[3] in linked
             )
-            signatures |= stat_own_files(self.folder, [*same])
+            signatures |= self._source.stat_files([*same])
         return self._update_rows(signatures, {}, now, is_after=is_after)
 
     def _find_unwatched(self) -> set[str]:
@@ -247,11 +282,11 @@ class FolderFiles:
         row = self.rows[path]
         # Not settled: written so lately that the next write may leave the same time.
         has_links = row.signature is not None and row.signature[5] > 1
-        return not row.is_settled or has_links or not self._tree.has_folder_of(path)
+        return not row.is_settled or has_links or not self._source.has_folder_of(path)
 
     def _find_all_changed_rows(self, now_ns: int, *, is_after: bool) -> dict[str, RowChange]:
         limit = self._settings.max_files
-        listing = self._tree.list_files(limit)
+        listing = self._source.list_files(limit)
         new = [path for path in listing.others if path not in self.rows]
         room = max(limit - len(listing.others) + len(new), 0)
         self._usual, self._limits = listing.remarks, listing.limits
@@ -259,7 +294,7 @@ class FolderFiles:
             left = f"Not recorded: {len(new) - room} of the files that are not in git."
             self._limits = (*self._limits, left)
         paths = dict.fromkeys((*self.rows, *listing.tracked, *new[:room]))
-        signatures = stat_own_files(self.folder, paths)
+        signatures = self._source.stat_files(paths)
         changes = self._update_rows(signatures, listing.tracked, now_ns, is_after=is_after)
         self._doubtful = {path for path in self.rows if self._is_doubtful(path)}
         return changes
@@ -273,7 +308,7 @@ class FolderFiles:
         is_after: bool,
     ) -> dict[str, RowChange]:
         """Compare rows with signatures that were read after `now_ns`, and read what differs."""
-        unsure: dict[str, bool] = {}
+        unsure: dict[str, FileSignature | None] = {}
         for path, signature in signatures.items():
             row = self.rows.get(path)
             if row is not None and row.signature == signature and row.is_settled:
@@ -282,24 +317,28 @@ class FolderFiles:
                 continue
             oid = tracked.get(path)
             is_new = row is None and not is_after and path not in self._told
-            if is_new and oid and signature and is_settled(signature, now_ns):
+            if is_new and oid and signature and self._source.is_settled(signature, now_ns):
                 self.rows[path] = FolderRow(signature, oid=oid)  # git has just compared it
                 continue
-            unsure[path] = signature is not None
+            unsure[path] = signature
         return self._read_rows(unsure, tracked, is_after=is_after)
 
     def _read_rows(
-        self, paths: Mapping[str, bool], tracked: Mapping[str, str | None], *, is_after: bool
+        self,
+        paths: Mapping[str, FileSignature | None],
+        tracked: Mapping[str, str | None],
+        *,
+        is_after: bool,
     ) -> dict[str, RowChange]:
         """Read the files that are there, and return the rows of those that are not as before."""
         files_read: dict[str, DiskFile | None] = {}
         clean: dict[str, str] = {}
-        for path, is_there in paths.items():
+        can_hash = self._budget.can_hash if is_after else None
+        there = {path: signature for path, signature in paths.items() if signature is not None}
+        files_now = self._source.read_files(there, self._budget.refuse, can_hash)
+        for path in paths:
             old = self.rows.get(path)
-            file = None
-            if is_there:
-                can_hash = self._budget.can_hash if is_after else None
-                file = read_disk_file(f"{self.folder}/{path}", self._budget.refuse, can_hash)
+            file = files_now.get(path)
             # Touched, or written with the same bytes: no change for a person, so none on the tape.
             if old is not None and _is_same(old, file):
                 if file is not None:
@@ -339,7 +378,7 @@ class FolderFiles:
                 wanted_files[path] = WantedFile(old.oid, path, old.signature[0])
         files: dict[str, DiskFile | None] = {}
         for some in _split_by_size([*wanted_files.values()]):
-            data = read_git_objects(self._env, self.folder, some)
+            data = self._source.read_objects(some)
             for wanted_file in some:
                 old = changes[wanted_file.path].old
                 signature = old.signature if old else None

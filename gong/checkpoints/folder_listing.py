@@ -172,7 +172,7 @@ def read_git_objects(
     request = "".join(f"{file.oid}\n" for file in files).encode()
     answer = run_git(env, folder, ("cat-file", "--batch=%(objecttype) %(objectsize)"), request)
     by_path = {}
-    stored = _split_objects(answer or b"", len(files))
+    stored = split_objects(answer or b"", len(files))
     for file, data in zip(files, stored, strict=True):
         if data is not None and len(data) != file.size:
             words = ("cat-file", "--filters", f"--path=./{file.path}", file.oid)
@@ -182,7 +182,7 @@ def read_git_objects(
     return by_path
 
 
-def _split_objects(answer: bytes, count: int) -> list[bytes | None]:
+def split_objects(answer: bytes, count: int) -> list[bytes | None]:
     """Return the objects of an answer: a line "blob 5", 5 bytes and a line feed for each.
 
     None for a missing one, whose line says so.

@@ -39,6 +39,7 @@ class PlaceDisk:
         self.name = name
         self._open_env = open_env
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
         self._env: PlaceEnvironment | None = None
         self._prefixes: set[str] = set()
 
@@ -84,11 +85,15 @@ class PlaceDisk:
         if self._env is not None:
             asyncio.run_coroutine_threadsafe(self._env.cleanup(), loop).result()
         loop.call_soon_threadsafe(loop.stop)
+        if self._thread is not None:
+            self._thread.join()
+        loop.close()
 
     def _open(self) -> PlaceEnvironment:
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
-            threading.Thread(target=self._loop.run_forever, daemon=True).start()
+            self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+            self._thread.start()
         if self._env is None:
             opening = _wait_for(self._open_env())
             self._env = asyncio.run_coroutine_threadsafe(opening, self._loop).result()

@@ -56,6 +56,7 @@ from tape.model.entries import (
 )
 
 from ..errors import NothingToUndo
+from .file_changes import NOT_RECORDED
 from .local_changes import FindPlace, LocalChanges, find_folder, find_local_changes
 from .restore import (
     build_restore_patch,
@@ -214,11 +215,18 @@ def _list_unrecorded_places(entries: Sequence[Entry], after: int) -> tuple[str, 
     started = [
         entry.data for entry in entries if entry.n > after and isinstance(entry.data, ToolStart)
     ]
+    recorded = {
+        entry.data.call_id
+        for entry in entries
+        if isinstance(entry.data, Checkpoint) and NOT_RECORDED not in entry.data.not_covered
+    }
     return tuple(
         dict.fromkeys(
             start.environment.name
             for start in started
-            if start.environment is not None and start.replay != "safe"
+            if start.environment is not None
+            and start.replay != "safe"
+            and start.call_id not in recorded
         )
     )
 

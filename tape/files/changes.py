@@ -41,7 +41,7 @@ from .calls import FileDelete, FileRead, FileWrite, parse_file_calls
 from .work_folder import WorkFolder
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from msgspec import Raw
 
@@ -109,24 +109,27 @@ class _OpenCall(NamedTuple):
     environment: str | None = None
 
 
-def find_recorded_versions(entries: Iterable[Entry]) -> dict[str, KnownVersion | None]:
+def find_recorded_versions(
+    entries: Iterable[Entry], where: OtherEnvironment | None = None
+) -> dict[str, KnownVersion | None]:
     """Return each file as its newest record tells, by path as recorded; None where it is gone.
 
-    A checkpoint tells of a file as the call found it, or as a restore left it. What came before the
-    session went to another folder is left out, and what was done in another environment.
+    A checkpoint tells of a file as the call found it, or as a restore left it. What was done in
+    another environment than `where` is left out, and on this machine what came before the session
+    went to another folder.
     """
     versions: dict[str, KnownVersion | None] = {}
     entries = [*entries]
-    elsewhere = {
-        entry.data.call_id
+    places = {
+        entry.data.call_id: entry.data.environment
         for entry in entries
-        if isinstance(entry.data, ToolStart) and entry.data.environment is not None
+        if isinstance(entry.data, ToolStart)
     }
     for entry in entries:
-        if _is_elsewhere(entry.data, elsewhere):
+        if not _is_about(entry.data, where, places):
             continue
         match entry.data:
-            case Meta(cwd=str()):
+            case Meta(cwd=str()) if where is None:
                 versions.clear()
             case Checkpoint(files=states):
                 for state in states:
@@ -145,15 +148,19 @@ def find_recorded_versions(entries: Iterable[Entry]) -> dict[str, KnownVersion |
     return versions
 
 
-def _is_elsewhere(data: object, calls: Collection[str | None]) -> bool:
-    """Return whether an entry tells of files in another environment, where some calls ran."""
+def _is_about(
+    data: object, where: OtherEnvironment | None, places: Mapping[str, OtherEnvironment | None]
+) -> bool:
+    """Return whether an entry tells of files of a place; `places` has where calls ran."""
     match data:
-        case Checkpoint(environment=OtherEnvironment()):
-            return True
-        case Checkpoint(call_id=call_id) | ToolResult(call_id=call_id):
-            return call_id in calls
+        case Checkpoint(environment=OtherEnvironment() as other):
+            return other == where
+        case Checkpoint(call_id=str(call_id)) | ToolResult(call_id=call_id):
+            return places.get(call_id) == where
+        case Checkpoint():
+            return where is None
         case _:
-            return False
+            return True
 
 
 def is_link_mode(mode: str | None) -> bool:

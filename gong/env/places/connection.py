@@ -20,6 +20,7 @@ import asyncio
 import os
 import secrets
 import signal
+import time
 from base64 import b64decode
 from contextlib import suppress
 from functools import cache
@@ -129,6 +130,8 @@ class PlaceChannel:
     def __init__(self, name: str, process: Process, nonce: str, end: str) -> None:
         self.name, self.nonce, self.end = name, nonce, end.encode()
         self.greeting: Greeting
+        self.greeted_at = 0
+        """When the greeting came, by the monotonic clock of this machine, in ns."""
         self.is_lost = False
         self._process = process
         self._calls: dict[int, Call] = {}
@@ -176,6 +179,7 @@ class PlaceChannel:
                     process.stdin.write(program)
                     await process.stdin.drain()
                 connection.greeting = await connection._read_greeting(process.stdout)
+                connection.greeted_at = time.monotonic_ns()
         except TimeoutError:
             await connection.close()
             raise PlaceLost(name, "it did not answer in time", has_started=False) from None

@@ -25,12 +25,12 @@ from ..processes import CommandOutput
 from ..protocol import ChangeRefusal, DirEntry, ExecResult, Platform, resolve_path
 from ..scanner import LinePart, read_lines
 from .link import CommandStream, Link, PlaceRequestFailed, RequestAnswers, decode_path
-from .listing import PlaceFiles, find_in_place, search_in_place
+from .listing import PlaceFiles, find_in_place, list_not_ignored, search_in_place
 from .looks import MAX_LOOK_BYTES, Look
 from .messages import BrokenAnswer, build_error, build_exports, parse_records, parse_state
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from ..protocol import FileUpdate, LineMatches, ListedPath, Search
     from .connection import Greeting
@@ -80,6 +80,8 @@ class PlaceEnvironment:
         self._variables = dict(variables or {})
         self._shell = shell
         self._greeting: Greeting | None = None
+        self._greeted_at = 0
+        """When it was greeted, by the monotonic clock of this machine, in ns."""
         self._is_open = False
 
     @property
@@ -143,8 +145,8 @@ class PlaceEnvironment:
         return copy
 
     async def _begin(self) -> None:
-        greeting = (await self.link.connect()).greeting
-        self._greeting = greeting
+        channel = await self.link.connect()
+        self._greeting, self._greeted_at = greeting, _ = channel.greeting, channel.greeted_at
         if greeting.missing:
             raise ConfigurationError(
                 f"{self.name} lacks what its files are read and written with:"
@@ -473,6 +475,34 @@ class PlaceEnvironment:
     @property
     def _files(self) -> PlaceFiles:
         return PlaceFiles(self._walk, self.read_many, self._filter_names)
+
+    async def list_files(self, folder: str, without: Collection[str] = ()) -> list[FoundPath]:
+        """Return the files and links below a folder that no .gitignore file leaves out.
+
+        What is in folders of the names in `without` is left out, too.
+        """
+        listed = await list_not_ignored(self._files, folder, None, without)
+        return [
+            item
+            for item, _ in listed
+            if stat.S_ISREG(item.state.mode) or stat.S_ISLNK(item.state.mode)
+        ]
+
+    async def run_program(
+        self, argv: Sequence[str], folder: str, data: bytes = b"", seconds: float = 60.0
+    ) -> bytes | None:
+        """Return all that a program over there prints, given `data`; None where it fails."""
+        try:
+            async with asyncio.timeout(seconds):
+                answers = await self._ask("program", folder, *argv, bodies=(data,), path=folder)
+        except (TimeoutError, OSError):
+            return None
+        codes = answers.select("e")
+        return answers.output if len(codes) == 1 and codes[0].number == 0 else None
+
+    def read_clock(self) -> int:
+        """Return about what its clock shows, in ns since 1970: maybe a second less, never more."""
+        return self.greeting.seconds * 10**9 + time.monotonic_ns() - self._greeted_at
 
     async def _walk(
         self, folder: str, root: str | None, depth: int, tests: Sequence[str]

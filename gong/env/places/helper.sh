@@ -396,6 +396,22 @@ walk() { # ID ROOT FOLDER DEPTH PRUNE…: one record for each thing below a fold
   say "$i z"
 }
 
+program() { # ID FOLDER PROGRAM ARGUMENT…: what it prints, given B1, and its exit code
+  i=$1
+  if ! go "$2"; then fail "$i" "$err"; return; fi
+  shift 2
+  {
+    printf %s "$B1" | base64 -d | (
+      eval "$covered"
+      GONG_CALL=$G.$i.
+      export GONG_CALL
+      exec "$@" 2>/dev/null 6>&-
+    )
+    say "$i e $?"
+  } | relay "$i" o
+  say "$i z"
+}
+
 filter() { # ID FOLDER PROGRAM ARGUMENT…: names of files (B1, ended by zero bytes) through xargs -0
   i=$1
   if ! go "$2"; then fail "$i" "$err"; return; fi
@@ -556,14 +572,14 @@ restore() { # ID TOP PATH EXPECTED KIND MODE: KIND is w (a file), l (a link) or 
   d) err=$(LC_ALL=C rm -f "./$name" 2>&1) || { fail "$i" "$err"; return; } ;;
   l)
     to=$(printf %s "$B1" | base64 -d && echo .)
-    err=$(LC_ALL=C ln -s "${to%.}" "./$new" 2>&1) && err=$(LC_ALL=C mv -f "./$new" "./$name" 2>&1) ||
+    err=$(LC_ALL=C ln -s "${to%.}" "./$new" 2>&1) && swap_in ||
       { rm -f "./$new"; remove_made; fail "$i" "$err"; return; }
     ;;
   *)
     if [ -d "./$name" ] && [ ! -L "./$name" ]; then
       err=$(LC_ALL=C rmdir "./$name" 2>&1) || { fail "$i" "$err"; return; }
     fi
-    stage "$B1" "$6" && err=$(LC_ALL=C mv -f "./$new" "./$name" 2>&1) ||
+    stage "$B1" "$6" && swap_in ||
       { rm -f "./$new"; remove_made; fail "$i" "$err"; return; }
     ;;
   esac
@@ -573,13 +589,17 @@ restore() { # ID TOP PATH EXPECTED KIND MODE: KIND is w (a file), l (a link) or 
   fi
   say "$i z"
 }
+swap_in() { # `new` becomes `name`; a link to a folder goes first, else it would be moved into that
+  if [ -L "./$name" ] && [ -d "./$name" ]; then err=$(LC_ALL=C rm -f "./$name" 2>&1) || return 1; fi
+  err=$(LC_ALL=C mv -f "./$new" "./$name" 2>&1)
+}
 check_state() { # EXPECTED: as for `check_before`, or l and the digest of a link's text
   case $1 in
   l*)
     [ -L "./$name" ] || { err='Stale file handle'; return 1; }
     to=$(readlink "./$name" && echo .)
     d=$(printf %s "${to%"$n."}" | sha256sum)
-    case $d in "${1#l} "*) return 0 ;; esac
+    case $d in "${1#l } "*) return 0 ;; esac
     err='Stale file handle'
     return 1
     ;;

@@ -32,7 +32,7 @@ from ..search import (
 from ..search_programs import search_with_scanner
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 
     from .messages import FoundPath
 
@@ -57,11 +57,12 @@ class PlaceFiles(NamedTuple):
 
 
 async def list_not_ignored(
-    place: PlaceFiles, folder: str, root: str | None
+    place: PlaceFiles, folder: str, root: str | None, without: Collection[str] = ()
 ) -> list[tuple[FoundPath, bool]]:
     """Return what is below a folder without what rules leave out, each with whether it is a folder.
 
-    In the order of the walk on this machine: by name, a folder before its content.
+    Nor is what folders of the names in `without` hold. In the order of the walk on this machine: by
+    name, a folder before its content.
     """
     outer = await _load_outer_rules(place, folder)
     top = await place.walk(folder, root, 1, ())
@@ -74,6 +75,8 @@ async def list_not_ignored(
     everything = top
     if any(stat.S_ISDIR(item.state.mode) and item.path not in pruned for item in top):
         tests = ["(", "-name", GIT]
+        for name in without:
+            tests += ["-o", "-type", "d", "-name", name]
         for path in pruned:
             tests += ["-o", "-path", "./" + re.sub(r"([*?\[\\])", r"\\\1", path)]
         everything = await place.walk(folder, root, 0, (*tests, ")", "-prune", "-o"))

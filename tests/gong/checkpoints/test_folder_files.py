@@ -10,6 +10,7 @@ import pytest
 
 from gong.checkpoints.folder_files import FolderFiles
 from gong.checkpoints.folder_watch import FolderWatch
+from gong.checkpoints.local_folder import LocalFolder
 from gong.checkpoints.stored_blobs import StoredBlobs
 from gong.config import CheckpointSettings
 from gong.env.local import LocalEnvironment
@@ -32,7 +33,9 @@ class Place:
         environ = {"PATH": os.environ["PATH"], "HOME": str(top)}
         env = LocalEnvironment(str(self.folder), environ)
         settings = CheckpointSettings(**limits)
-        self.files = FolderFiles(env, str(self.folder), [], settings, self.stored, {})
+        self.files = FolderFiles(
+            LocalFolder(env, str(self.folder), []), str(self.folder), settings, self.stored, {}
+        )
 
     def run(self, command):
         subprocess.run(["bash", "-c", command], cwd=self.folder, check=True, capture_output=True)
@@ -139,7 +142,7 @@ def test_too_many_events_are_no_loss(place):
     for _ in range(10_000):  # more than the queue of the system takes
         os.utime(place.folder / "a.txt")
         os.utime(place.folder / "sub/b.txt")
-    assert place.files._tree.find_changed_names(place.files.rows) is None
+    assert place.files._source.find_changed_names(place.files.rows) is None
     assert place.changes("echo more >> a.txt; rm sub/b.txt") == ["a.txt", "sub/b.txt"]
 
 
@@ -177,6 +180,6 @@ def test_nothing_happened_is_one_question_to_the_system(place):
     time.sleep(0.1)
     place.look()
     place.changes("true")
-    names = place.files._tree.find_changed_names(place.files.rows)
+    names = place.files._source.find_changed_names(place.files.rows)
     assert names == set()
     assert place.files._find_unwatched() == set()
