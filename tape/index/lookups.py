@@ -39,6 +39,12 @@ def select_rows_of(tapes: Iterable[str], db: Connection) -> list[TapeRow]:
     return sorted(rows, key=lambda row: (row.updated, row.id), reverse=True)
 
 
+def select_writing_tapes(db: Connection) -> list[TapeRow]:
+    """Return the tapes that a program writes, newest first."""
+    writing = [tape.hex() for (tape,) in db.execute("SELECT DISTINCT tape FROM writers")]
+    return select_rows_of(writing, db)
+
+
 def select_tape_rows(
     db: Connection,
     cwd: str | None,

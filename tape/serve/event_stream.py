@@ -6,10 +6,11 @@ Whoever reads gives up a connection that says nothing for long, so silence is fi
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 
 MEDIA_TYPE = "text/event-stream"
 HEADERS = {"cache-control": "no-store"}
@@ -17,9 +18,12 @@ _ALIVE_SECONDS = 15.0
 """Seconds without an event after which a comment says that the connection is alive."""
 
 
-def encode_event_lines(data: bytes, *, number: int | None = None, name: str = "") -> bytes:
-    """Return an event; its data are lines, and a number is what a reader comes back with."""
-    lines = [b"id: %d" % number] if number is not None else []
+def encode_event_lines(data: bytes, *, number: int | str | None = None, name: str = "") -> bytes:
+    """Return an event; its data are lines, and a number is what a reader comes back with.
+
+    Instead of a number it may be a text of one line.
+    """
+    lines = [f"id: {number}".encode()] if number is not None else []
     if name:
         lines.append(b"event: " + name.encode())
     lines += [b"data: " + line for line in data.split(b"\n")]
@@ -47,6 +51,24 @@ class Bell:
         """Let all readers end."""
         self.is_closed = True
         self.ring()
+
+    async def watch(
+        self, look: Callable[[], Awaitable[Iterable[bytes]]], seconds: float
+    ) -> AsyncIterator[bytes]:
+        """Yield what `look` returns, now and every few seconds, until it is closed."""
+        yield b": connected\n\n"
+        silent = 0.0
+        while not self.is_closed:
+            changed = self._changed
+            for event in await look():
+                silent = 0.0
+                yield event
+            silent += seconds
+            if silent > _ALIVE_SECONDS:
+                silent = 0.0
+                yield b": alive\n\n"
+            with suppress(TimeoutError):
+                await asyncio.wait_for(changed.wait(), seconds)
 
     async def stream(self, take: Callable[[], Iterable[bytes]]) -> AsyncIterator[bytes]:
         """Yield what `take` returns, now and after each ring, until it is closed."""

@@ -54,7 +54,7 @@ def serve_store(
     application = build_application(site, address.token, LOCAL_NAMES, port)
     announce(f"{format_address(_HOST, bound)}/?token={address.token}")
     try:
-        asyncio.run(serve_application(application, bound, lambda: None))
+        asyncio.run(serve_application(application, bound, site.bell.close))
     finally:
         view.close()
 

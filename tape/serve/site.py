@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from .event_stream import Bell
 from .templating import render_page
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ class Site:
 
     def __init__(self, view: StoreView) -> None:
         self.view = view
+        self.bell = Bell()
+        """Closed when the server ends, so that readers of streams end."""
         self.links: tuple[PageLink, ...] = ()
         """In the order of the bar; `application` sets them."""
 

@@ -7,13 +7,15 @@ connection of its own; where that has to catch up first, one thread does it for 
 from __future__ import annotations
 
 import re
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from threading import Lock
 from typing import TYPE_CHECKING, TypeVar, Unpack
 
 from ..errors import NotFound, UsageError
 from ..index.library import open_store, query_index, search_entries
-from ..index.lookups import select_folders
+from ..index.lookups import select_folders, select_writing_tapes
 from ..index.reader import is_caught_up, query_index_file
 from ..index.search import search_caught_up
 from ..store.store import Store, require_single_hit
@@ -24,10 +26,12 @@ if TYPE_CHECKING:
 
     from ..index.full_text import SearchFilter
     from ..index.library import Library
+    from ..index.reader import TapeRow
     from ..index.search import SearchMatch
     from ..store.tape import Tape
 
 T = TypeVar("T")
+_RUNNING_SECONDS = 1.0
 _MAX_SAID = 400
 """Most hits that are looked at for the sessions whose talk has some words."""
 
@@ -38,6 +42,8 @@ class StoreView:
     def __init__(self, home: str) -> None:
         self.home = home
         self.store = Store(home)
+        self._running: tuple[TapeRow, ...] = ()
+        self._ask_again, self._asking = 0.0, Lock()
         self._library: Library | None = None
         self._thread = ThreadPoolExecutor(1, "index")
 
@@ -75,6 +81,17 @@ class StoreView:
             raise NotFound("that is no id of a tape")
         folders = self.ask(lambda db: select_folders(db, prefix))
         return self.store.open_folder(require_single_hit(prefix, "tape", folders))
+
+    def find_running(self) -> tuple[TapeRow, ...]:
+        """Return the tapes that a program writes now, the newest first, as of the last second.
+
+        A program is writing from the moment it opens a branch until it closes it or dies.
+        """
+        with self._asking:
+            if time.monotonic() >= self._ask_again:
+                self._running = tuple(self.ask(select_writing_tapes))
+                self._ask_again = time.monotonic() + _RUNNING_SECONDS
+            return self._running
 
     def close(self) -> None:
         """Close the index, after what is being asked."""

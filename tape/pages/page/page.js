@@ -5,6 +5,7 @@
 //   #archive  lines of `tape export`, as strings: header, blobs, phases with entries, journal, end
 //   #view     {tape, cwd, branches [{name, head, current}], labels, calls, changes}: what is easier
 //             to say outside: which line is a head, and what calls and results do to files
+//             where a server shows the page also {events, position}: what is written later is there
 //
 //   entries --pathTo--> path --buildRows--> rows --fold--> shown rows --chunks--> near the viewport
 (() => {
@@ -17,14 +18,15 @@
   // --- data -----------------------------------------------------------------------------------
   const HEAD = /^\{"id":"([0-9a-f]{40})","v":\d+,"parentId":(?:"([0-9a-f]{40})"|null),"n":(\d+),"time":"([^"]*)","type":"([^"]*)"/;
   const entries = new Map(), children = new Map(), blobs = new Map();
-  lines.forEach((line, at) => {
+  const takeLine = (line, at) => {
     if (line.startsWith('{"blob":"')) { blobs.set(line.slice(9, 73), at); return; }
     const found = HEAD.exec(line);
-    if (!found) return;
+    if (!found || entries.has(found[1])) return;
     const [, id, parent = null, n, time, type] = found;
     entries.set(id, { id, parent, n: +n, time, type, at });
     if (parent) children.set(parent, [...(children.get(parent) || []), id]);
-  });
+  };
+  lines.forEach(takeLine);
   const dataOf = (entry) => {
     if (entry.data === undefined) {
       try { entry.data = JSON.parse(lines[entry.at]).data || {}; } catch { entry.data = {}; }
@@ -43,12 +45,16 @@
   const headOf = (value) => (isBlob(value) ? value.head || "" : typeof value === "string" ? value : "");
   const contentOf = (data) => (Array.isArray(data.content) ? data.content : []);
 
-  const heads = view.branches.filter((branch) => entries.has(branch.head));
-  const isHead = new Set(heads.map((branch) => branch.head));
-  const undone = [...entries.values()].filter((entry) => !children.has(entry.id) && !isHead.has(entry.id));
-  undone.forEach((entry) => heads.push({ name: "undone", head: entry.id, current: false, undone: true }));
-  let branch = heads.find((one) => one.current) || heads[0];
-  const labels = Object.entries(view.labels).filter(([, id]) => entries.has(id));
+  let heads, branch, labels, tree;
+  const findHeads = () => {
+    heads = view.branches.filter((one) => entries.has(one.head));
+    const isHead = new Set(heads.map((one) => one.head));
+    const undone = [...entries.values()].filter((entry) => !children.has(entry.id) && !isHead.has(entry.id));
+    undone.forEach((entry) => heads.push({ name: "undone", head: entry.id, current: false, undone: true }));
+    labels = Object.entries(view.labels).filter(([, id]) => entries.has(id));
+  };
+  findHeads();
+  branch = heads.find((one) => one.current) || heads[0];
   const labelsOf = (id) => labels.filter(([, entry]) => entry === id).map(([name]) => name);
 
   const pathTo = (id) => {
@@ -58,7 +64,7 @@
   };
 
   // Each branch belongs below the one that it leaves: { branch, from (entry), count, below }.
-  const tree = (() => {
+  const buildTree = () => {
     const owner = new Map(), nodes = [];
     const order = [...heads].sort((a, b) => (a.undone || 0) - (b.undone || 0) || (b.name === "main") - (a.name === "main"));
     for (const one of order) {
@@ -73,8 +79,9 @@
       if (entry) { node.from = entry; node.up = owner.get(entry.id); node.up.below.push(node); }
       nodes.push(node);
     }
-    return nodes;
-  })();
+    tree = nodes;
+  };
+  buildTree();
 
   // --- small things ---------------------------------------------------------------------------
   const el = (tag, cls, ...inside) => {
@@ -450,22 +457,27 @@
     highlight();
   }, { rootMargin: `${NEAR}px 0px` });
   const anchors = CSS.supports("overflow-anchor", "auto");
+  const drawRow = (row) => {
+    const node = DRAW[row.kind](row);
+    if (row.id) {
+      node.id = `e${row.id}`;
+      const where = el("a", "where", `${row.entry.n}`);
+      where.href = `#${row.id.slice(0, 12)}`; where.title = `Entry ${row.id.slice(0, 12)}, ${row.entry.time.slice(0, 16).replace("T", " ")} UTC`;
+      node.prepend(where);
+      for (const name of labelsOf(row.id)) node.prepend(el("div", "foot", `Label ${name}`));
+    }
+    return node;
+  };
+  // What a row shows; where that is the same it need not be drawn again.
+  const keyOf = (row) => [row.kind, row.id, row.at, row.day, row.covers, foldsOpen.has(row.id), row.group && row.group.length,
+    row.results && row.results.map((one) => (one ? 1 : 0)).join(""), row.forks && row.forks.map((fork) => `${fork.branch.name} ${fork.count}`).join(),
+    row.id && labelsOf(row.id).join()].join(" ");
   const draw = (chunk) => {
     if (chunk.isDrawn) return;
     chunk.isDrawn = true;
     const before = chunk.node.getBoundingClientRect();
-    const parts = chunk.rows.map((row) => {
-      const node = DRAW[row.kind](row);
-      if (row.id) {
-        node.id = `e${row.id}`;
-        const where = el("a", "where", `${row.entry.n}`);
-        where.href = `#${row.id.slice(0, 12)}`; where.title = `Entry ${row.id.slice(0, 12)}, ${row.entry.time.slice(0, 16).replace("T", " ")} UTC`;
-        node.prepend(where);
-        for (const name of labelsOf(row.id)) node.prepend(el("div", "foot", `Label ${name}`));
-      }
-      return node;
-    });
-    chunk.node.replaceChildren(...parts);
+    chunk.keys = chunk.rows.map(keyOf);
+    chunk.node.replaceChildren(...chunk.rows.map(drawRow));
     chunk.node.style.height = "";
     if (!anchors && before.bottom < 0) scrollBy(0, chunk.node.getBoundingClientRect().height - before.height);
   };
@@ -475,19 +487,50 @@
     chunk.node.replaceChildren();
     chunk.isDrawn = false;
   };
+  const guessAll = (part) => `${part.reduce((sum, row) => sum + guess(row), 0)}px`;
+  const makeChunk = (part, number) => {
+    const node = el("div", "chunk");
+    node.dataset.chunk = number;
+    node.style.height = guessAll(part);
+    return { rows: part, keys: [], node, isDrawn: false };
+  };
   const showRows = () => {
     near.disconnect();
     shown = rows.filter((row) => !isFolded(row));
     chunks = [];
     for (let at = 0; at < shown.length; at += ROWS_A_CHUNK) {
-      const part = shown.slice(at, at + ROWS_A_CHUNK), node = el("div", "chunk");
-      node.dataset.chunk = chunks.length;
-      node.style.height = `${part.reduce((sum, row) => sum + guess(row), 0)}px`;
-      chunks.push({ rows: part, node, isDrawn: false });
+      chunks.push(makeChunk(shown.slice(at, at + ROWS_A_CHUNK), chunks.length));
     }
     log.replaceChildren(...chunks.map((chunk) => chunk.node));
     if (chunks[0]) draw(chunks[0]);
     chunks.forEach((chunk) => near.observe(chunk.node));
+  };
+  // As `showRows`, but what is drawn and shows the same stays as it is, with its place and focus.
+  const updateRows = (isAtEnd) => {
+    shown = rows.filter((row) => !isFolded(row));
+    const many = Math.ceil(shown.length / ROWS_A_CHUNK);
+    for (const chunk of chunks.splice(many)) { near.unobserve(chunk.node); chunk.node.remove(); }
+    for (let number = 0; number < many; number += 1) {
+      const part = shown.slice(number * ROWS_A_CHUNK, (number + 1) * ROWS_A_CHUNK), chunk = chunks[number];
+      if (!chunk) {
+        const made = makeChunk(part, number);
+        chunks.push(made);
+        log.append(made.node);
+        if (isAtEnd) draw(made);
+        near.observe(made.node);
+      } else if (!chunk.isDrawn) {
+        if (part.length !== chunk.rows.length) chunk.node.style.height = guessAll(part);
+        chunk.rows = part;
+      } else {
+        const before = new Map(chunk.keys.map((key, at) => [key, chunk.node.children[at]]));
+        const keys = part.map(keyOf), nodes = part.map((row, at) => before.get(keys[at]) || drawRow(row)), stay = new Set(nodes);
+        const focus = document.activeElement, within = chunk.node.contains(focus) && focus.closest(".row");
+        for (const node of [...chunk.node.children]) if (!stay.has(node)) node.remove();
+        nodes.forEach((node, at) => { if (chunk.node.children[at] !== node) chunk.node.insertBefore(node, chunk.node.children[at] || null); });
+        if (within && !within.isConnected) byId(within.id)?.querySelector("summary, button, a")?.focus({ preventScroll: true });
+        chunk.rows = part; chunk.keys = keys;
+      }
+    }
   };
   const chunkOf = (id) => chunks.find((chunk) => chunk.rows.some((row) => row.id === id));
   const jump = (id, marks = true) => {
@@ -526,14 +569,35 @@
     if (node.below.length) part.append(el("ul", "", ...node.below.map(drawTree)));
     return part;
   };
+  const drawBranches = () => el("ul", "", ...tree.filter((node) => !node.up).map(drawTree));
+  const listPrompts = () => rows.filter((row) => (row.kind === "user" && row.entry.type === "user") || row.kind === "anchor");
+  const countPrompts = (prompts) => String(prompts.filter((row) => row.kind === "user").length);
+  const drawPromptLink = (row) => {
+    const node = el("li", "", item(() => jump(row.id), false, row.kind === "anchor" ? el("small", "", `${KINDS[dataOf(row.entry).kind] || "Summary"}`) : el("span", "text", firstLine(row.entry) || "(no text)")));
+    node.dataset.id = row.id;
+    return node;
+  };
   const drawSide = () => {
-    const parts = [el("h2", "", el("span", "", "Branches")), el("ul", "", ...tree.filter((node) => !node.up).map(drawTree))];
+    const parts = [el("h2", "", el("span", "", "Branches")), drawBranches()];
     if (labels.length) parts.push(el("h2", "", el("span", "", "Labels")), el("ul", "", ...labels.map(([name, id]) => el("li", "", item(() => reveal(id), false, el("b", "", name), " ", el("small", "", String(entries.get(id).n)))))));
-    const prompts = rows.filter((row) => (row.kind === "user" && row.entry.type === "user") || row.kind === "anchor");
-    parts.push(el("h2", "", el("span", "", "Prompts"), el("span", "", String(prompts.filter((row) => row.kind === "user").length))),
-      el("ul", "outline", ...prompts.map((row) => el("li", "", item(() => jump(row.id), false, row.kind === "anchor" ? el("small", "", `${KINDS[dataOf(row.entry).kind] || "Summary"}`) : el("span", "text", firstLine(row.entry) || "(no text)"))))));
+    const prompts = listPrompts();
+    parts.push(el("h2", "", el("span", "", "Prompts"), el("span", "", countPrompts(prompts))), el("ul", "outline", ...prompts.map(drawPromptLink)));
     side.replaceChildren(...parts);
     side.scrollTop = 0;
+  };
+  // While a session is written: the branches, and what is new of the prompts.
+  const updateSide = (hasLabels) => {
+    if (wanted) return;  // hits are listed there
+    const all = () => [...side.querySelectorAll("button, a")], at = all().indexOf(document.activeElement), top = side.scrollTop;
+    const outline = side.querySelector(".outline"), prompts = listPrompts(), known = outline ? [...outline.children] : [];
+    if (!outline || hasLabels || !known.every((node, number) => prompts[number] && prompts[number].id === node.dataset.id)) drawSide();
+    else {
+      side.querySelector("ul").replaceWith(drawBranches());
+      outline.append(...prompts.slice(known.length).map(drawPromptLink));
+      outline.previousElementSibling.lastElementChild.textContent = countPrompts(prompts);
+    }
+    side.scrollTop = top;
+    if (at >= 0 && !side.contains(document.activeElement)) all()[at]?.focus({ preventScroll: true });
   };
   const choose = (next, at) => {
     branch = next;
@@ -644,6 +708,73 @@
       redraw();
     });
   }
+  // --- what is written meanwhile ---------------------------------------------------------------
+  let newer = null, unseen = 0;
+  const distance = () => document.documentElement.scrollHeight - innerHeight - scrollY;
+  const noteUnseen = (more) => {
+    unseen = more ? unseen + more : 0;
+    if (!newer && !unseen) return;
+    if (!newer) { newer = button("newer", () => { noteUnseen(0); scrollTo(0, document.documentElement.scrollHeight); }); document.body.append(newer); }
+    newer.textContent = `${count(unseen, "new entry", "new entries")} ↓`;
+    newer.hidden = unseen === 0;
+  };
+  const describePeriod = () => {
+    let first = entries.get(branch.head).time, last = first;
+    for (const { time } of entries.values()) { if (time < first) first = time; if (time > last) last = time; }
+    const end = first.slice(0, 10) === last.slice(0, 10) ? clock(last) : `${last.slice(0, 10)}, ${clock(last)}`;
+    return `${first.slice(0, 10)}, ${clock(first)} to ${end} UTC`;
+  };
+  const take = (news) => {
+    const isAtEnd = distance() < 80, before = onPath.size, named = JSON.stringify(labels), was = branch;
+    for (const line of news.lines) takeLine(line, lines.push(line) - 1);
+    for (const part of ["calls", "changes", "searches", "sources"]) Object.assign(view[part], news.view[part]);
+    view.branches = news.view.branches; view.labels = news.view.labels;
+    findHeads(); buildTree();
+    const isSame = (one) => was && one.name === was.name && (!one.undone || one.head === was.head);
+    branch = heads.find(isSame) || heads.find((one) => one.current) || heads[0];
+    if (!branch) return;
+    buildRows(); updateRows(isAtEnd); updateSide(JSON.stringify(labels) !== named); drawSums(); highlight();
+    if (news.title) {
+      const title = visible(news.title).replace(/\s+/g, " ");
+      document.title = title;
+      for (const node of document.querySelectorAll(".bar .name, .masthead h1")) if (node.textContent !== title) node.textContent = title;
+    }
+    byId("entries")?.replaceChildren(entriesOf(entries.size));
+    byId("period")?.replaceChildren(describePeriod());
+    if (isAtEnd) scrollTo(0, document.documentElement.scrollHeight); else if (onPath.size > before) noteUnseen(onPath.size - before);
+  };
+  // One stream while somebody looks: a browser has few connections for all of its tabs. Where it
+  // ends, because the server was started again or the machine slept, the next one begins behind the
+  // last entry that came.
+  const LOST = 500, LONGEST_WAIT = 5000, UNSEEN = 15000;
+  const listen = () => {
+    const mark = byId("live"), seen = () => document.visibilityState === "visible";
+    let stream = null, wait = LOST, timer = 0, last = view.position;
+    const say = (state, text) => { mark.className = `live ${state}`; if (mark.textContent !== text) mark.textContent = text; };
+    const close = () => { clearTimeout(timer); if (stream) stream.close(); stream = null; };
+    const open = () => {
+      close();
+      stream = new EventSource(`${view.events}?after=${encodeURIComponent(last)}`);
+      stream.addEventListener("growth", (event) => { last = event.lastEventId; take(JSON.parse(event.data)); });
+      stream.addEventListener("state", (event) => { wait = LOST; say(event.data, event.data === "running" ? "Running" : ""); });
+      stream.addEventListener("again", () => location.reload());
+      stream.addEventListener("error", () => {
+        close();
+        say("away", "No connection");
+        timer = setTimeout(open, wait);
+        wait = Math.min(2 * wait, LONGEST_WAIT);
+      });
+    };
+    document.addEventListener("visibilitychange", () => {
+      clearTimeout(timer);
+      if (!seen()) timer = setTimeout(close, UNSEEN);
+      else if (!stream) open();
+    });
+    addEventListener("online", open);
+    addEventListener("pageshow", (event) => { if (event.persisted) open(); });
+    addEventListener("scroll", () => { if (unseen && distance() < 80) noteUnseen(0); }, { passive: true });
+    open();
+  };
   const root = document.documentElement, dark = matchMedia("(prefers-color-scheme: dark)");
   const remember = (value) => { try { if (value) localStorage.setItem("tape-theme", value); return localStorage.getItem("tape-theme"); } catch { return null; } };
   const theme = remember();
@@ -668,5 +799,6 @@
   addEventListener("beforeprint", () => { near.disconnect(); chunks.forEach(draw); });
 
   if (branch) { buildRows(); showRows(); drawSide(); drawSums(); follow(); }
+  if (view.events) listen();
   root.dataset.ready = "true";
 })();

@@ -1,20 +1,40 @@
-"""One session: the page of the HTML export, drawn by the same script."""
+"""One session: the page of the HTML export, drawn by the same script, and what is written to it.
+
+/session/ID             the page
+/session/ID/events      server-sent events, from `?after=POSITION` or `Last-Event-ID` on:
+    growth              lines of an export and what they say; its id is the position after them
+    state               `running` while a program writes the session, else `idle`
+    again               the page cannot continue: what it shows was redacted
+"""
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
-from starlette.responses import HTMLResponse
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import HTMLResponse, StreamingResponse
 from starlette.routing import Route
 
-from ...pages.html import export_page
+from ...errors import Damaged, NotFound
+from ...pages.growth import TapeWatch, read_growth
+from ...pages.html import ServedPage, export_page
 from ...text import SHORT
+from ..event_stream import HEADERS, MEDIA_TYPE, encode_event_lines
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     from starlette.requests import Request
     from starlette.responses import Response
 
+    from ...store.tape import Tape
     from ..site import Site
+
+_LOOK_SECONDS = 0.08
+"""Between two looks at the files of a session that somebody watches."""
+_STATE_LOOKS = 25
+"""Looks between two questions whether a program writes it."""
 
 
 def build_routes(site: Site) -> list[Route]:
@@ -23,11 +43,79 @@ def build_routes(site: Site) -> list[Route]:
     def show(request: Request) -> Response:
         page = bytearray()
         with site.view.open_tape(request.path_params["tape"]) as tape:
-            command = f"gong --session {tape.id[:SHORT]}"
-            export_page(tape, page.extend, redact=False, back="/", command=command)
+            served = ServedPage(
+                back="/",
+                command=f"gong --session {tape.id[:SHORT]}",
+                events=f"/session/{tape.id}/events",
+            )
+            export_page(tape, page.extend, redact=False, served=served)
         # The page itself says which scripts it runs.
         return HTMLResponse(
             bytes(page), headers={"content-security-policy": "frame-ancestors 'none'"}
         )
 
-    return [Route("/session/{tape}", show)]
+    async def send_events(request: Request) -> Response:
+        tape = await run_in_threadpool(site.view.open_tape, request.path_params["tape"])
+        last = request.headers.get("last-event-id") or request.query_params.get("after", "")
+        return StreamingResponse(
+            _stream_events(site, tape, last), headers=HEADERS, media_type=MEDIA_TYPE
+        )
+
+    return [Route("/session/{tape}", show), Route("/session/{tape}/events", send_events)]
+
+
+async def _stream_events(site: Site, tape: Tape, last: str) -> AsyncIterator[bytes]:
+    reader = _TapeReader(site, tape, last)
+    with tape:
+        async for event in site.bell.watch(reader.look, _LOOK_SECONDS):
+            yield event
+            if reader.is_over:
+                return
+
+
+class _TapeReader:
+    """What one watcher of a session has got."""
+
+    def __init__(self, site: Site, tape: Tape, last: str) -> None:
+        self._site, self._tape, self._last = site, tape, last
+        self._watch = TapeWatch(tape)
+        self._looks = 0
+        self._state = ""
+        self.is_over = False
+
+    async def look(self) -> list[bytes]:
+        """Return the events since the last look."""
+        events = list[bytes]()
+        try:
+            if self._watch.has_changed():
+                events = await run_in_threadpool(self._read_growth)
+            if events:  # at once; the state with the next look
+                self._looks = 0
+                return events
+            if self._looks % _STATE_LOOKS == 0:
+                running = await run_in_threadpool(self._site.view.find_running)
+                state = "running" if any(row.id == self._tape.id for row in running) else "idle"
+                if state != self._state:
+                    self._state = state
+                    events.append(encode_event_lines(state.encode(), name="state"))
+            self._looks += 1
+        except (Damaged, NotFound, OSError):  # the page says so when it is asked for again
+            self.is_over = True
+            return [b": over\n\n"]
+        return events
+
+    def _read_growth(self) -> list[bytes]:
+        growth = read_growth(self._tape, self._last)
+        if growth is None:
+            self.is_over = True
+            return [encode_event_lines(b"", name="again")]
+        if growth.position == self._last:
+            return []
+        self._last = growth.position
+        fields = {
+            "lines": [line[:-1].decode() for line in growth.lines],
+            "view": growth.view.build(),
+            "title": self._tape.title() or "",
+        }
+        data = json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode()
+        return [encode_event_lines(data, number=growth.position, name="growth")]
