@@ -2,8 +2,10 @@
 
 /                       sessions: the newest first, search, facets (pages/sessions)
 /search                 hits in their conversation, grouped by session (pages/search)
+/running                the sessions that a program writes now (pages/running)
 /costs                  what sessions cost, by day, model and others (pages/costs)
-/session/ID             one session; #ENTRY leads to an entry of it (pages/session)
+/session/ID             one session; #ENTRY leads to an entry of it, and what is written to it comes
+                        as events (pages/session)
 /static/VERSION/NAME    scripts and styles, which may be kept for ever
 """
 
@@ -20,7 +22,7 @@ from starlette.routing import Route
 
 from ..errors import Ambiguous, InvalidName, NotFound, TapeError, UsageError
 from .gate import Gate
-from .pages import costs, search, session, sessions
+from .pages import costs, running, search, session, sessions
 from .site import PageLink
 from .templating import load_assets
 
@@ -41,6 +43,7 @@ class SitePage(NamedTuple):
 
 PAGES = (
     SitePage(sessions.build_routes, PageLink("Sessions", "/")),
+    SitePage(running.build_routes, PageLink("Running", "/running")),
     SitePage(search.build_routes, PageLink("Search", "/search")),
     SitePage(costs.build_routes, PageLink("Costs", "/costs")),
     SitePage(session.build_routes),

@@ -81,5 +81,24 @@
     say(event.detail.xhr.status === 401 ? "The server has another token now: open the address that it printed." : "This cannot be shown now.");
   });
   document.addEventListener("htmx:afterRequest", (event) => { if (event.detail.successful) { away = 0; say(""); } });
+
+  // A page that follows: a stream says that something changed, and the results are asked for again.
+  // While nobody looks there is none, as a browser has few connections for all of its tabs.
+  let stream = null, timer = 0;
+  const listen = () => {
+    const followed = document.querySelector("[data-events]");
+    if (!followed || stream) return;
+    stream = new EventSource(`${followed.dataset.events}?after=${followed.dataset.position}`);
+    stream.addEventListener("change", () => {
+      htmx.ajax("GET", location.href, { target: "#results", select: "#results", swap: "outerHTML" });
+    });
+    stream.addEventListener("open", () => say(""));
+    stream.addEventListener("error", () => { stop(); say("The server does not answer."); timer = setTimeout(listen, 1000); });
+  };
+  const stop = () => { clearTimeout(timer); stream?.close(); stream = null; };
+  document.addEventListener("visibilitychange", () => { clearTimeout(timer); if (document.hidden) timer = setTimeout(stop, 15000); else listen(); });
+  addEventListener("pagehide", stop);
+  addEventListener("pageshow", listen);
+  listen();
   root.dataset.ready = "true";
 })();

@@ -12,6 +12,7 @@ CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))
 HOSTILE = (
     "zebra <script>alert(1)</script><img src=x onerror=alert(1)>\x1b[31m\u202eabc \u6f22\u5b57"
 )
+PATHS = ("/", "/search?q=zebra", "/costs", "/costs?days=7", "/running", "session")
 WIDTHS = (400, 1280, 2000)
 
 pytestmark = [
@@ -53,7 +54,9 @@ def tab(browser, server):
     page.close()
 
 
-@pytest.mark.parametrize("path", ["/", "/search?q=zebra", "/costs", "/costs?days=7", "session"])
+@pytest.mark.parametrize(
+    "path", ["/", "/search?q=zebra", "/costs", "/costs?days=7", "/running", "session"]
+)
 @pytest.mark.parametrize("width", WIDTHS)
 def test_a_page_is_quiet_and_as_wide_as_its_window(tab, server, path, width):
     page, faults = tab
