@@ -105,7 +105,7 @@ def test_what_is_written_after_the_page_comes_once(server, library, follow):
         assert again.next("state")[1] == "idle"
 
 
-def test_fifty_sessions_are_followed_at_once(server, library, follow):
+def test_fifty_sessions_are_followed_together(server, library, follow):
     tapes, streams = [], []
     for number in range(50):
         tape = library.store.create(Beginning("/src", "test/1"))

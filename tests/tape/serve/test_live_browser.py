@@ -102,7 +102,7 @@ def test_a_result_joins_its_call(page, written):
     page.wait_for_selector("#live.idle", state="attached")
 
 
-def test_a_page_goes_on_when_the_server_was_killed_and_started_again(
+def test_a_page_continues_when_the_server_was_killed_and_started_again(
     page, server, written, library
 ):
     tape, writer = written
