@@ -32,12 +32,13 @@ from ..tools.profiles import PROFILES, apply_profile
 from .model import AgentModel
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 
     from tape.index.library import Library
     from tape.model.entries import Git
 
     from ..config import Settings
+    from ..env.places.environment import PlaceEnvironment
     from ..llm.client import Client
     from ..llm.model_names import ModelNames
     from ..llm.models import Effort, EffortChoice, ModelInfo, ProfileName
@@ -319,6 +320,8 @@ class FrontEnd:
     """MCP servers that the host names, as in the table `mcpServers` of a file."""
     place: str = "local"
     """Where tools act: a place, or the name of one in the settings."""
+    open_place: Callable[[], Awaitable[PlaceEnvironment]] | None = None
+    """Opens the place where its name alone does not lead there; None where it does."""
     make_environment: Callable[..., LocalEnvironment] = LocalEnvironment
     """Makes the environment that tools act in."""
 

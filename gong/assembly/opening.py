@@ -407,6 +407,8 @@ async def enter_place(front: FrontEnd) -> PlaceEnvironment:
 
     Raises ConfigurationError, in one line, where there is no such place.
     """
+    if front.open_place is not None:
+        return await front.open_place()
     from ..env.places.opening import choose_place, open_place  # only with a place
 
     settings = front.settings
