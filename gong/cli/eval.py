@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     import click
 
 COMMANDS = {
+    "run": ("eval_run", "Try tasks, or continue a run: the command if none is named."),
+    "compare": ("eval_compare", "Compare two runs, and say whether it may be chance."),
     "list": ("eval_tasks", "List tasks, and what is wrong with them."),
 }
 """Module and help line of each command, in the order of the help page."""
@@ -34,5 +36,8 @@ eval: Any = _EvalGroup(  # noqa: A001 (the group finds a command by its name)
     package=__package__,
     table=COMMANDS,
     help="Try tasks in Harbor's format, and compare runs: docs/evals.md.",
-    epilog=format_examples("gong eval list tasks"),
+    epilog=format_examples(
+        "gong eval tasks --agent solution",
+        "gong eval list tasks",
+    ),
 )

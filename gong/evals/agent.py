@@ -174,6 +174,6 @@ async def run_script(place: TaskPlace, task: Task, name: str, seconds: float) ->
     """Run a script of the folder `solution` in place of an agent."""
     async with open_phase(place, {"solution": task.folder / "solution"}) as env:
         script = f"{place.locate('solution')}/{name}"
-        done = await env.exec_command(f"bash {script}", timeout_ms=round(seconds * 1000))
+        done = await env.exec_command(script, timeout_ms=round(seconds * 1000))
     remark = "" if done.exit_code == 0 else f"{name} ended with {done.exit_code}"
     return AgentWork(stopped="time" if done.timed_out else "", remark=remark)

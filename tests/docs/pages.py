@@ -53,6 +53,19 @@ UNRUN = {
     "claude mcp add tape -- tape mcp": "sets another program up",
     "codex mcp add tape -- tape mcp": "sets another program up",
     "tape serve --open": "serves until it is ended: tests/tape/serve asks it",
+    **dict.fromkeys(
+        (
+            "gong eval tasks -m anthropic/claude-sonnet-5",
+            "gong eval tasks -m openai/gpt-5 -k 5 -j 4 --max-cost 3",
+            "gong eval tasks --agent solution",
+            "gong eval tasks -m openai/gpt-5 --junit junit.xml --page evals.html --fail-under 80",
+            (
+                "gong eval compare gong-evals/tasks-openai-gpt-5"
+                " gong-evals/tasks-anthropic-claude-sonnet-5"
+            ),
+        ),
+        "needs models; tests/gong/evals runs such with a scripted one",
+    ),
     "gong chat": "opens a conversation in the terminal; tests/e2e drives it",
 }
 """Commands that pages show and no test can run from here, with the reason."""

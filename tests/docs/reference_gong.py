@@ -75,6 +75,12 @@ ENDS: dict[str, tuple[tuple[int, str], ...]] = {
         (1, "there is a finding at or above --fail-on"),
         (10, "a stage, an analyser or the fixing failed; what the others found is printed"),
     ),
+    "eval list": ((1, "something is wrong with a task"),),
+    "eval run": (
+        (1, "a try ended with an error, or less is solved than --fail-under demands"),
+        (6, "the model's key is missing or refused"),
+        (8, "the budget is spent, and tries are left"),
+    ),
     "sessions show": (FINDS,),
     "sessions rm": (FINDS, (5, "a branch is being written")),
     "tool": ((1, "the tool failed"), (3, "there is no such tool"), (7, "the call is refused")),

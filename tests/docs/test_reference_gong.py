@@ -25,7 +25,7 @@ from tests.docs.manual import examples, promised
 from tests.docs.reference_gong import ENDS, PAGE, keys, page, verbs
 from tests.gong.cli.conftest import environment
 from tests.gong.cli.inside import inside
-from tests.gong.evals.making import make_task
+from tests.gong.evals.making import make_run, make_task
 
 UNRUN = {
     "gong sessions rm 3f2a": "it asks; tests/gong/cli/test_sessions.py removes one",
@@ -77,6 +77,9 @@ def store(tmp_path):
     (tmp_path / "README.md").write_text("# Read me\n")
     (tmp_path / "api").mkdir()
     make_task(tmp_path / "tasks/hello")
+    make_task(tmp_path / "wrong-tasks/hello", test=None)
+    make_run(tmp_path / "gong-evals/before", hello=False)
+    make_run(tmp_path / "gong-evals/after", hello=True)
     (tmp_path / "arguments.json").write_text('{"path": "new.txt", "content": "x"}')
     (tmp_path / "calls.jsonl").write_text('{"tool": "read", "args": {"path": "README.md"}}\n')
     (tmp_path / "key.txt").write_text("sk-0123456789abcdef\n")
@@ -156,6 +159,9 @@ SPOILT = [
     (5, "sessions rm {} --yes"),
     (6, "chat -m anthropic/claude-sonnet-4-5 -p hello"),
     (7, """tool bash '{{"command": "rm -rf /"}}'"""),
+    (1, "eval list wrong-tasks"),
+    (1, "eval run wrong-tasks --agent solution --in folder"),
+    (6, "eval run tasks -m anthropic/claude-sonnet-4-5 --in folder"),
     (8, "chat -m offline/rules --max-turns 1 -p 'list .'"),
     (1, "compact --undo"),
     (1, 'tool read \'{{"path": "nowhere.txt"}}\''),
@@ -198,6 +204,7 @@ def test_every_code_a_verb_may_end_with_is_seen():
     told = {(name, code) for name, ends in ENDS.items() for code, _ in ends}
     seen = {(verb_of(line), code) for code, line in SPOILT}
     elsewhere = {("doctor", 1), ("chat", 9), ("chat", 75), ("review", 1), ("review", 10)}
+    elsewhere |= {("eval run", 8)}
     assert told - seen == elsewhere
 
 
@@ -214,6 +221,8 @@ ASKED = {
     "completion": "completion bash",
     "context": "context 3f2a",
     "trust": "trust",
+    "eval run": "eval run tasks --agent solution --in folder",
+    "eval compare": "eval compare gong-evals/before gong-evals/after",
     "models refresh": f"models refresh --from {SHIPPED}",
 }
 
@@ -253,7 +262,8 @@ def test_no_other_page_speaks_of_a_flag_that_is_not_there():
             if names:
                 name = max(names, key=len)
                 known = flags[name] | {"--json", "--debug", "--help"}
-                known |= flags.get(f"{name} start", set())  # which a requirement stands for
+                # Which a requirement, or a folder of tasks, stands for.
+                known |= flags.get(f"{name} start", set()) | flags.get(f"{name} run", set())
                 lost += [
                     (file.name, line, one)
                     for one in re.findall(r" (--[a-z-]+)", line)

@@ -147,6 +147,11 @@ CASES = {
     "gong mcp logout": ["EVIL"],
     "gong mcp remove": ["EVIL"],
     "gong review": ["--no-model", "EVIL --no-model", "--pr EVIL", "--no-model --ignore EVIL"],
+    "gong eval run": [
+        *("EVIL", "evil-tasks -m EVIL", "evil-tasks --agent solution", "evil-tasks --run EVIL"),
+        *("evil-tasks --agent spoil --json", "evil-tasks --task EVIL", "evil-tasks --in EVIL"),
+    ],
+    "gong eval compare": ["EVIL EVIL", "evil-tasks evil-tasks --json"],
     "gong eval list": ["EVIL", "EVIL --json", "evil-tasks", "evil-tasks --json"],
     "gong workflow start": ["EVIL", "--plan EVIL --yes", "EVIL --yes -m EVIL"],
     "gong workflow list": ["", "--json", "--store EVIL"],
