@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -305,3 +306,28 @@ def test_nothing_of_it_is_loaded_by_other_commands(place: EvalPlace) -> None:
         [BIN / "python", "-c", code], capture_output=True, text=True, check=True, env=place.env
     )
     assert done.stdout.endswith("[]\n")
+
+
+@pytest.mark.slow
+def test_a_run_that_is_killed_again_and_again_ends_with_every_try_once(place: EvalPlace) -> None:
+    """kill -9 at thirty moments: what was finished stays as it was, and nothing is left."""
+    for name in "abcd":
+        make_task(place.tasks / name)
+    words = ("gong", "eval", "tasks", "-m", place.bash(HELLO), "--run", "r", "-j", "2", "-k", "4")
+    saved: dict[str, bytes] = {}
+    for number in range(30):
+        run = place.start(*words)
+        with suppress(subprocess.TimeoutExpired):
+            run.communicate(timeout=0.3 + number * 0.07)
+        run.kill()
+        run.communicate()
+        files = {str(path): path.read_bytes() for path in place.folder.glob("r/tries/*/*.json")}
+        assert saved.items() <= files.items()
+        saved = files
+    results = place.results(*words[3:])
+    assert {result["outcome"] for result in results.values()} == {"solved"}
+    assert len(results) == 16
+    assert not list(place.folder.glob("r/tries/*/*.begun"))
+    places = {json.loads(data)["tape"] for data in saved.values()}
+    assert len(places) == len(saved)
+    assert place.run("tape", "verify", "--all").returncode == 0

@@ -1,0 +1,99 @@
+"""Tasks tried in real containers of podman, whose images their Dockerfiles build."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.gong.env.places.machines import import_image, keep_containers, make_root, needs_podman
+from tests.gong.evals.making import TASK_TOML, make_task
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.gong.evals.conftest import EvalPlace
+
+pytestmark = [needs_podman, pytest.mark.slow]
+WORKDIR = '[environment]\nworkdir = "/srv/app"\n'
+JUDGE = """#!/bin/sh
+cat /built kept.txt || exit 1
+if [ "$(cat hello.txt)" = hello ]; then echo 1; else echo 0; fi > "$VERIFIER_LOGS/reward.txt"
+"""
+
+
+@pytest.fixture
+def podman(place: EvalPlace, tmp_path: Path) -> Iterator[list[str]]:
+    """Put a podman with a store of its own and an image `box:1` on the search path."""
+    make_root(tmp_path / "rootfs")
+    program = shutil.which("podman")
+    assert program is not None
+    with keep_containers(tmp_path) as words:
+        import_image(words, tmp_path / "rootfs")
+        words[words.index("podman")] = program
+        wrapper = tmp_path / "bin/podman"
+        wrapper.parent.mkdir()
+        line = shlex.join(words)
+        wrapper.write_text(
+            "#!/bin/sh\n"
+            f'case "$1" in build) shift; exec {line} build --isolation chroot "$@";; esac\n'
+            f'exec {line} "$@"\n'
+        )
+        wrapper.chmod(0o755)
+        place.env["PATH"] = f"{wrapper.parent}{os.pathsep}{place.env['PATH']}"
+        yield words
+
+
+def list_containers(podman: list[str]) -> str:
+    """Return what is left: containers and images that are not the first one."""
+    words = (("ps", "-aq"), ("images", "--format", "{{.Repository}}"))
+    texts = [
+        subprocess.run((*podman, *each), capture_output=True, text=True, check=True).stdout
+        for each in words
+    ]
+    return " ".join(text for text in " ".join(texts).split() if not text.endswith("/box"))
+
+
+def test_an_image_is_built_and_the_tests_come_after_the_agent(
+    place: EvalPlace, podman: list[str]
+) -> None:
+    dockerfile = "FROM localhost/box:1\nRUN echo built > /built\nCOPY kept.txt /srv/app/\n"
+    folder = make_task(
+        place.tasks / "hello", toml=TASK_TOML + WORKDIR, dockerfile=dockerfile, test=JUDGE
+    )
+    (folder / "environment/kept.txt").write_text("kept\n")
+    command = (
+        "ls /tests /solution; ln -s /etc /tests; (sleep 300 > /dev/null 2>&1 &);"
+        " echo hello > hello.txt"
+    )
+    result = place.results("-m", place.bash(command), "--in", "podman")["hello #1"]
+    assert (result["outcome"], result["detail"]) == ("solved", "")
+    printed = place.run("gong", "tape", "cat", result["tape"]).stdout
+    assert printed.count("No such file or directory") == 2
+    (log,) = place.folder.rglob("1.log")
+    assert log.read_text() == "built\nkept\n"
+    assert list_containers(podman) == ""
+
+
+def test_an_image_that_cannot_be_built_is_a_named_result(
+    place: EvalPlace, podman: list[str]
+) -> None:
+    make_task(place.tasks / "fails", dockerfile="FROM localhost/box:1\nRUN exit 7\n")
+    make_task(place.tasks / "none")
+    named = '[environment]\ndocker_image = "localhost/box:1"\nworkdir = "/srv/app"\n'
+    make_task(place.tasks / "named", toml=named, solution="#!/bin/sh\necho hello > hello.txt\n",
+              test=JUDGE.replace("cat /built kept.txt || exit 1\n", ""))  # fmt: skip
+    results = place.results("--agent", "solution", "--in", "podman", code=1)
+    outcomes = {name: result["outcome"] for name, result in results.items()}
+    assert outcomes == {
+        "fails #1": "bad-environment",
+        "named #1": "solved",
+        "none #1": "bad-environment",
+    }
+    assert results["fails #1"]["detail"].startswith("build failed: ")
+    assert list_containers(podman) == ""
