@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import click
 
 from ..errors import NotFound, UsageError
+from ..history.entry_lines import read_work_folder
 from ..ids import is_id_prefix
 from ..places.resolve import find_tape_here
 from ..store.refs import MAIN_BRANCH, check_ref_name, is_ref_name, make_ref_name
 from ..store.store import Beginning
 from ..text import SHORT, format_names, to_single_line
-from .entry_lines import read_work_folder
 from .environment import find_facts, get_current_folder
 from .output import as_json, complete_ref, format_examples, print_json, ref, wait
 from .resolve import (

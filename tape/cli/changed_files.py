@@ -14,12 +14,12 @@ from ..errors import NotFound, UsageError
 from ..files.changes import KnownVersion, list_file_changes
 from ..files.git_patch import REGULAR_MODE, PatchSide, build_patch, count_changed_lines
 from ..files.states import compare_paths, find_states, list_net_changes
+from ..history.entry_lines import read_path
 from ..model.entries import BlobRef, Checkpoint, Meta, Start
 from ..places.reference import split_range
 from ..render.calls import OP_LETTERS, paint_patch_lines
 from ..store.tape import Hit
 from ..text import SHORT, to_single_line
-from .entry_lines import read_path
 from .environment import get_current_folder
 from .output import as_json, complete_ref, format_examples, print_bytes, print_json, print_utf8
 from .resolve import open_entry, open_second_entry

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..history.entry_lines import (
+    decode_legible,
+    iter_lines,
+    read_entry_at,
+    read_line_at,
+)
 from ..model.entries import NO_JSON, Assistant, ToolResult, ToolStart, User, select_tool_calls
 from ..render.entries import (
     RenderOptions,
     render_entry,
 )
 from ..render.paint import leave_plain
-from .entry_lines import (
-    decode_legible,
-    iter_lines,
-    read_entry_at,
-    read_line_at,
-)
 from .output import (
     print_bytes,
 )

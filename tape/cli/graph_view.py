@@ -10,22 +10,22 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 
+from ..history.entry_lines import decode_legible, iter_lines
 from ..history.graph import GraphLanes, order_newest_first, read_graph, split_runs
 from ..model.line import describe_blob_head, read_header, read_id, read_type
 from ..render.entries import render_entry_line
 from ..store.path import Segment
 from ..text import SHORT, measure_width, to_single_line
-from .entry_lines import decode_legible, iter_lines
 from .log_view import LogFilter
 from .terminal import can_colour, get_columns, style_text, warn_of_left_out_part
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ..history.entry_lines import DecodedLine
     from ..history.graph import CellRow, PhaseNode, PhaseRun, TapeGraph
     from ..store.refs import Refs
     from ..store.tape import Tape
-    from .entry_lines import DecodedLine
 
 LANE_COLOURS = ("red", "green", "yellow", "blue", "magenta", "cyan")
 """Colours of the lanes, in turn."""

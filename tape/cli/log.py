@@ -13,6 +13,12 @@ import click
 
 from ..clock import read_clock, show_times
 from ..errors import UsageError
+from ..history.entry_lines import (
+    LocatedLine,
+    decode_legible,
+    read_entry_runs,
+    read_path,
+)
 from ..model.entries import Assistant, ToolResult, User, select_tool_calls
 from ..model.line import describe_blob_head
 from ..places.reference import split_range
@@ -23,12 +29,6 @@ from ..render.entries import (
     render_entry_line,
 )
 from ..text import SHORT, measure_width
-from .entry_lines import (
-    LocatedLine,
-    decode_legible,
-    read_entry_runs,
-    read_path,
-)
 from .entry_view import build_render_options
 from .log_view import LogFilter, read_log
 from .output import (
@@ -58,11 +58,11 @@ from .timeparse import TIME_FORMS, parse_moment
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from ..history.entry_lines import DecodedLine
     from ..render.folded import FoldedLine
     from ..store.path import Segment
     from ..store.refs import Head
     from ..store.tape import Tape
-    from .entry_lines import DecodedLine
     from .group import GlobalOptions
     from .log_view import LoggedEntry
     from .resolve import ResolvedRef

@@ -15,19 +15,19 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..damage import warn_of_damage
 from ..errors import TapeError
+from ..history.entry_lines import decode_legible, iter_lines
 from ..model.entries import Anchor, Assistant, User
 from ..model.line import decode_line, describe_blob_head, read_header, read_type
 from ..store.refs import find_head
-from .entry_lines import decode_legible, iter_lines
 from .terminal import print_warning
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from ..history.entry_lines import DecodedLine, LocatedLine
     from ..store.path import Segment
     from ..store.refs import Head
     from ..store.tape import Tape
-    from .entry_lines import DecodedLine, LocatedLine
 
 
 class LogFilter(NamedTuple):

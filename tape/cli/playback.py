@@ -30,12 +30,12 @@ from msgspec import Struct
 
 from ..clock import parse_timestamp
 from ..errors import Damaged
+from ..history.entry_lines import read_path
 from ..history.replay import ReplayDifference
 from ..history.replay import replay_path as fold_again
 from ..model.entries import Assistant, User
 from ..render.entries import Conversation, RenderOptions
 from ..text import SHORT, format_count, to_single_line
-from .entry_lines import read_path
 from .output import as_json, format_examples, print_json, print_json_array, ref
 from .resolve import open_entry
 from .terminal import paint_line, print_lines, style_text
@@ -44,11 +44,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from types import FrameType
 
+    from ..history.entry_lines import DecodedLine
     from ..history.replay import ReplayResult
     from ..model.line import Entry
     from ..store.refs import Head
     from ..store.tape import Tape
-    from .entry_lines import DecodedLine
     from .group import GlobalOptions
 
 

@@ -8,12 +8,12 @@ import click
 from msgspec import Struct
 
 from ..clock import render_time
+from ..history.entry_lines import decode_legible, iter_lines, read_work_folder
 from ..model.entries import Assistant, ToolResult, ToolStart, User, select_tool_calls
 from ..model.line import describe_blob_head
 from ..store.leftovers import find_tape_leftovers
 from ..store.locks import is_lock_held
 from ..text import SHORT, format_count, to_single_line
-from .entry_lines import decode_legible, iter_lines, read_work_folder
 from .output import as_json, format_examples, print_json, ref
 from .resolve import open_ref
 from .terminal import format_table, print_lines, style_text

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 from msgspec import Raw
 
-from tape.cli.diff import format_span
+from tape.history.comparison import format_span
 from tape.model.entries import Assistant, Checkpoint, Cost, Meta, ToolCall, ToolResult, Usage
 from tests.tape import making
 from tests.tape.changing import Session

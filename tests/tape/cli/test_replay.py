@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from tape.cli.entry_lines import DecodedLine
 from tape.cli.playback import KeyAction, Pace, build_scenes, play_scenes
+from tape.history.entry_lines import DecodedLine
 from tests.e2e.terminal import Terminal
 from tests.tape import making
 from tests.tape.cli.conftest import BIN, line, words

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..damage import warn_of_damage
 from ..errors import Damaged
+from ..files.work_folder import find_work_folder
 from ..model.entries import BlobRef
 from ..model.line import decode_line, decode_lines, read_type
 from ..store.path import split_runs
@@ -135,7 +136,5 @@ def _decode_line(line: LocatedLine, expand: ExpandBlob | None) -> DecodedLine:
 
 def read_work_folder(tape: Tape, head: Head) -> WorkFolder:
     """Return the folder in force at the end of a path; decodes only the entries that say it."""
-    from ..files.work_folder import find_work_folder  # most commands show entries only
-
     steps = read_path(tape, head, types=frozenset({"start", "meta"}))
     return find_work_folder(step.entry for step in steps)
