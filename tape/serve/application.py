@@ -6,6 +6,8 @@
 /costs                  what sessions cost, by day, model and others (pages/costs)
 /session/ID             one session; #ENTRY leads to an entry of it, and what is written to it comes
                         as events (pages/session)
+/compare?a=ID&b=ID      two branches or sessions side by side (pages/compare)
+/file?session=&path=    the origin of each line of a file (pages/file)
 /static/VERSION/NAME    scripts and styles, which may be kept for ever
 """
 
@@ -22,7 +24,7 @@ from starlette.routing import Route
 
 from ..errors import Ambiguous, InvalidName, NotFound, TapeError, UsageError
 from .gate import Gate
-from .pages import costs, running, search, session, sessions
+from .pages import compare, costs, file, running, search, session, sessions
 from .site import PageLink
 from .templating import load_assets
 
@@ -47,6 +49,8 @@ PAGES = (
     SitePage(search.build_routes, PageLink("Search", "/search")),
     SitePage(costs.build_routes, PageLink("Costs", "/costs")),
     SitePage(session.build_routes),
+    SitePage(compare.build_routes),
+    SitePage(file.build_routes),
 )
 """In the order of the bar."""
 

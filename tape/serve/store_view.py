@@ -13,6 +13,7 @@ from contextlib import suppress
 from threading import Lock
 from typing import TYPE_CHECKING, TypeVar, Unpack
 
+from ..blame.history import blame_file
 from ..errors import NotFound, UsageError
 from ..index.library import open_store, query_index, search_entries
 from ..index.lookups import select_folders, select_writing_tapes
@@ -22,8 +23,10 @@ from ..store.store import Store, require_single_hit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
     from sqlite3 import Connection
 
+    from ..blame.history import BlamedFile
     from ..index.full_text import SearchFilter
     from ..index.library import Library
     from ..index.reader import TapeRow
@@ -81,6 +84,10 @@ class StoreView:
             raise NotFound("that is no id of a tape")
         folders = self.ask(lambda db: select_folders(db, prefix))
         return self.store.open_folder(require_single_hit(prefix, "tape", folders))
+
+    def blame_file(self, file: Path) -> BlamedFile:
+        """Return the origin of each line of a file; raises as `blame_file` of `tape.blame`."""
+        return self._run(lambda library: blame_file(*library, file))
 
     def find_running(self) -> tuple[TapeRow, ...]:
         """Return the tapes that a program writes now, the newest first, as of the last second.

@@ -237,8 +237,14 @@
       const file = /^hdiff --git .* b\/(.*)$/.exec(line);
       if (!file && /^h(index |--- |\+\+\+ |diff --git )/.test(line)) continue;
       const kind = KIND[line[0]] || "";
+      if (file && view.events) { node.append(el("div", kind, fileLink(file[1]))); continue; }
       node.append(el("div", kind, file ? file[1] : kind === "h" || kind === "n" ? line.slice(1) : line));
     }
+    return node;
+  };
+  const fileLink = (path) => {
+    const node = el("a", "", path);
+    node.href = `/file?${new URLSearchParams({ session: view.tape, path })}`;
     return node;
   };
   const longest = (text) => text.split("\n").length;
@@ -561,11 +567,19 @@
     return node;
   };
   const firstLine = (entry) => visible(contentOf(dataOf(entry)).map((block) => headOf(block.text)).join(" ").trim().slice(0, 160).replace(/\s+/g, " "));
+  const sideOf = (one) => (one.undone ? `${view.tape}@${one.head}` : `${view.tape}:${one.name}`);
+  const compareLink = (other) => {
+    const node = el("a", "compare", "Compare");
+    node.href = `/compare?${new URLSearchParams({ a: sideOf(branch), b: sideOf(other) })}`;
+    node.ariaLabel = `Compare ${branch.name} with ${other.name}`;
+    return node;
+  };
   const drawTree = (node) => {
     const said = node.first ? firstLine(node.first) : "";
     const act = () => choose(node.branch, node.from ? node.from.id : null);
     const part = el("li", node.branch.undone ? "gone" : "", item(act, node.branch === branch,
       el("b", "", node.branch.name), " ", el("small", "", node.from ? `${entriesOf(node.count)} from ${node.from.n}` : entriesOf(node.count)), el("span", "text", node.from ? said : "")));
+    if (view.events && node.branch !== branch && branch) part.append(compareLink(node.branch));
     if (node.below.length) part.append(el("ul", "", ...node.below.map(drawTree)));
     return part;
   };

@@ -61,7 +61,7 @@ class Server:
         connection.close()
         return answer
 
-    def get(self, path, **query) -> str:
+    def get(self, path, /, **query) -> str:
         """Return a page."""
         answer = self.ask(f"{path}?{urlencode(query)}" if query else path)
         assert answer.status == 200, answer.text
