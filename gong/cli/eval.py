@@ -35,6 +35,7 @@ eval: Any = _EvalGroup(  # noqa: A001 (the group finds a command by its name)
     "eval",
     package=__package__,
     table=COMMANDS,
+    subcommand_metavar="COMMAND [ARGS]... | DIR|FILE...",
     help="Try tasks in Harbor's format, and compare runs: docs/evals.md.",
     epilog=format_examples(
         "gong eval tasks --agent solution",

@@ -6,6 +6,7 @@ import asyncio
 import fnmatch
 import os
 import re
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,7 +14,7 @@ import click
 
 from tape.cli.files import write_output
 from tape.cli.output import as_json, format_examples, print_json
-from tape.cli.terminal import format_table, print_lines
+from tape.cli.terminal import format_table, print_lines, show_progress
 
 from ..errors import ConfigurationError
 from ..evals.places import PLACE_KINDS, choose_kind
@@ -34,7 +35,7 @@ from .eval_tasks import task_paths
 from .options import complete_model, effort_option, load_settings, print_warning, store_option
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Coroutine, Sequence
 
     from ..evals.places import PlaceKind
     from ..evals.result import AgentKind
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 
 RUNS_FOLDER = "gong-evals"
 _ERROR_EXIT, _LIMIT_EXIT = 1, 8
+_SHOW_SECONDS = 0.5
 
 _EXAMPLES = format_examples(
     "gong eval tasks -m offline/rules",
@@ -251,9 +253,14 @@ def _complete_run(
         options.max_turns or 0,
     )
 
+    finished = len(_select_results(folder, tasks))
+
     def tell(result: TryResult) -> None:
+        nonlocal finished
+        finished += 1
         if not options.as_json:
             print_lines([format_result(result)])
+            sys.stdout.flush()
 
     choices = folder.read_choices()
     assert choices is not None, "it was begun"
@@ -261,8 +268,32 @@ def _complete_run(
         own = (str(locate_config_file(os.environ).parent), str(front.library.store.path))
         hidden = (*own, str(folder.path.resolve()), str(Path.home()))
         run = EvalRun(front, folder, choices, tasks, limits, tell, hidden)
-        asyncio.run(run.run_tries())
+        total = len(tasks) * options.tries
+        is_interrupted = False
+        with show_progress("tries finished:") as show:
+            try:
+                asyncio.run(_show_while(run.run_tries(), lambda: show(finished, total)))
+            except KeyboardInterrupt:
+                is_interrupted = True
+    if is_interrupted:
+        print_warning(f"{finished} of {total} tries are finished; the same command continues")
+        raise KeyboardInterrupt
     return run.is_over_budget
+
+
+async def _show_while(work: Coroutine[Any, Any, None], show: Callable[[], None]) -> None:
+    """Do work, and show now and then how far it came."""
+
+    async def repeat() -> None:
+        while True:
+            show()
+            await asyncio.sleep(_SHOW_SECONDS)
+
+    showing = asyncio.create_task(repeat())
+    try:
+        await work
+    finally:
+        showing.cancel()
 
 
 def _select_results(folder: RunFolder, tasks: Sequence[Task]) -> list[TryResult]:

@@ -208,7 +208,7 @@ def _list_folders(place: Path) -> Iterator[Path]:
     elif place.is_file():
         yield from _read_list(place)
     else:
-        raise ConfigurationError(f"there is no {place}")
+        raise ConfigurationError(f"there is no folder or file {place}")
 
 
 def _is_task(folder: Path) -> bool:

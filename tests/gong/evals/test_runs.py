@@ -234,8 +234,9 @@ def test_a_run_is_held_by_one_program_and_has_one_agent(place: EvalPlace) -> Non
     busy = place.run("gong", "eval", "tasks", "--agent", "solution", "--run", "r", code=2)
     assert "another program works on this run" in busy.stderr
     run.send_signal(signal.SIGINT)
-    run.communicate()
+    _, warnings = run.communicate()
     assert run.returncode == 130
+    assert warnings == "gong: 0 of 1 tries are finished; the same command continues\n"
     assert not find_processes("sleep 314.159")
     assert not list(place.folder.rglob("1.json"))
     other = place.run("gong", "eval", "tasks", "--agent", "spoil", "--run", "r", code=2)
