@@ -24,6 +24,7 @@ from .holds import read_holds
 from .objects import (
     LOG_PREFIX,
     TAPES_PREFIX,
+    LogEntry,
     decode_log,
     make_chunk_key,
     make_gone_key,
@@ -257,13 +258,17 @@ class PostgresCatalogue:
 
     def _find_new(self, read: int) -> tuple[dict[str, int], int]:
         """Return tapes with their newest chunks that the log names after a line, and its last."""
-        keys = [listed.key for listed in self._remote.list(LOG_PREFIX, make_log_key(read))]
+        listed = self._remote.list(LOG_PREFIX, make_log_key(read))
+        numbers = {at.key: number for at in listed if (number := parse_log_key(at.key)) is not None}
         newest: dict[str, int] = {}
-        for key, data in zip(keys, self._remote.read_many(keys), strict=True):
-            for tape, seq, _ in decode_log(key, data or b"[]"):
+        for key, data in zip(numbers, self._remote.read_many([*numbers]), strict=True):
+            try:
+                entries = decode_log(key, data or b"[]")
+            except Damaged:  # what it named is there
+                entries = [LogEntry(*item) for item in self._list_newest().items()]
+            for tape, seq, _ in entries:
                 newest[tape] = max(seq, newest.get(tape, 0))
-        numbers = [number for key in keys if (number := parse_log_key(key)) is not None]
-        return newest, max(numbers, default=read)
+        return newest, max(numbers.values(), default=read)
 
     def _list_newest(self) -> dict[str, int]:
         """Return all tapes, each with the number of its newest chunk."""

@@ -274,8 +274,9 @@ def _open_database(path: Path) -> sqlite3.Connection:
             (version,) = database.execute("PRAGMA user_version").fetchone()
             if version > _VERSION:
                 raise sqlite3.DatabaseError(f"it has version {version}")
-            database.executescript(_SCHEMA)
-            database.execute(f"PRAGMA user_version = {_VERSION}")
+            database.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} COMMIT")
+            if version < _VERSION:
+                database.execute(f"PRAGMA user_version = {_VERSION}")
         except (OSError, sqlite3.Error) as error:
             if is_last or isinstance(error, OSError):
                 raise WriteFailed(f"{path} cannot be written: {error}") from error

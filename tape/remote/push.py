@@ -13,6 +13,7 @@ push continues: blobs, chunks, a line of the push log that names them, and last 
 
 from __future__ import annotations
 
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import chain, islice
@@ -22,7 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from ..clock import format_timestamp
-from ..errors import Busy, Damaged, NotFound, TapeError, UsageError
+from ..errors import Busy, Damaged, NotFound, RemoteUnavailable, TapeError, UsageError
 from ..store.locks import is_lock_held, list_lock_names
 from ..store.recorded_tape import TapeFolders
 from ..store.store import read_tape_identity
@@ -55,6 +56,7 @@ from .objects import (
     parse_log_key,
 )
 from .pull import pull_tape
+from .registry import find_catalogue
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -70,6 +72,8 @@ if TYPE_CHECKING:
 
 _BATCH_TAPES, _BATCH_BYTES = 50, 16 << 20
 """How many small tapes are created at once."""
+_BATCHES = 3
+"""Batches that wait to be created, so that neither the remote nor what reads tapes waits."""
 _LOG_TAPES = 200
 """How many tapes a line of the push log names."""
 _MAX_TRIES = 100
@@ -145,44 +149,47 @@ class Pusher:
         self._find_unlogged()
         gone = self._cursor.read_gone()
         with ThreadPoolExecutor(1) as thread:
-            creating: _Creating | None = None
+            creating: deque[_Creating] = deque()
             batch: list[tuple[str, PlannedChunk]] = []
             size = 0
             for tape in tapes:
-                if tape in gone:
-                    why = "it was taken from the remote: `tape fork --new` makes a tape to push"
-                    yield PushOutcome(tape, error=why)
+                begun = _say_gone(tape) if tape in gone else self._begin_tape(tape)
+                if isinstance(begun, PushOutcome):
+                    yield begun
                     continue
-                try:
-                    first, second = islice(chain(self._plan_tape(tape), (None, None)), 2)
-                    if first is not None and first.known.seq > 1:  # others may work on it, too
-                        aside = self._follow_leases(tape)
-                        if aside.ends:
-                            yield self._push_tape(tape, aside)
-                            continue
-                except SecretsFound as error:
-                    yield PushOutcome(tape, secrets=error.secrets)
-                    continue
-                except (OSError, TapeError) as error:
-                    yield PushOutcome(tape, error=str(error))
-                    continue
-                if first is None:
-                    known, stamps = self._cursor.read_tape(tape), self._stamps.get(tape)
-                    self._cursor.save_tape(tape, known, stamps)
-                    yield PushOutcome(tape)
-                elif second is None and not first.blobs:
-                    batch.append((tape, first))
-                    size += len(first.data)
-                    if len(batch) >= _BATCH_TAPES or size >= _BATCH_BYTES:
-                        yield from self._end_batch(creating)
-                        creating = self._begin_batch(batch, thread)
-                        batch, size = [], 0
-                else:
-                    yield self._push_tape(tape)
-            yield from self._end_batch(creating)
-            yield from self._end_batch(self._begin_batch(batch, thread))
+                batch.append((tape, begun))
+                size += len(begun.data)
+                if len(batch) >= _BATCH_TAPES or size >= _BATCH_BYTES:
+                    if len(creating) >= _BATCHES:
+                        yield from self._end_batch(creating.popleft())
+                    creating.append(self._begin_batch(batch, thread))
+                    batch, size = [], 0
+            creating.append(self._begin_batch(batch, thread))
+            while creating:
+                yield from self._end_batch(creating.popleft())
         self._write_log()
         self._complete_erasures()
+
+    def _begin_tape(self, tape: str) -> PushOutcome | PlannedChunk:
+        """Push a tape, or return the one small chunk that a batch takes along."""
+        try:
+            first, second = islice(chain(self._plan_tape(tape), (None, None)), 2)
+            if first is not None and first.known.seq > 1:  # others may work on it, too
+                aside = self._follow_leases(tape)
+                if aside.ends:
+                    return self._push_tape(tape, aside)
+        except RemoteUnavailable:
+            raise
+        except SecretsFound as error:
+            return PushOutcome(tape, secrets=error.secrets)
+        except (OSError, TapeError) as error:
+            return PushOutcome(tape, error=str(error))
+        if first is None:
+            self._cursor.save_tape(tape, self._cursor.read_tape(tape), self._stamps.get(tape))
+            return PushOutcome(tape)
+        if second is None and not first.blobs:
+            return first
+        return self._push_tape(tape)
 
     def _find_unlogged(self) -> None:
         for tape in self._cursor.list_unlogged():
@@ -207,9 +214,13 @@ class Pusher:
     def _complete_erasures(self) -> None:
         """Erase at the remote what was redacted here, as far as it has the entries that say so.
 
-        Whoever pulls blanked data without such an entry takes it for damage.
+        Whoever pulls blanked data without such an entry takes it for damage. The words of the
+        catalogue go as well, where it has one and that is allowed.
         """
-        for tape in self._cursor.list_erasures():
+        tapes = self._cursor.list_erasures()
+        if tapes and (catalogue := find_catalogue(self._remote)) is not None:
+            catalogue.update()
+        for tape in tapes:
             is_all = True
             with suppress(NotFound):
                 with self._open(tape) as ours:
@@ -278,10 +289,8 @@ class Pusher:
         objects = [(make_chunk_key(tape, plan.known.seq), plan.data) for tape, plan in batch]
         return _Creating(batch, thread.submit(self._remote.create_many, objects))
 
-    def _end_batch(self, creating: _Creating | None) -> Iterator[PushOutcome]:
+    def _end_batch(self, creating: _Creating) -> Iterator[PushOutcome]:
         """Wait for the chunks of a batch; push those tapes singly that others pushed as well."""
-        if creating is None:
-            return
         for (tape, plan), is_new in zip(creating.batch, creating.created.result(), strict=True):
             if is_new:
                 self._note_pushed(tape, plan.known)
@@ -383,10 +392,7 @@ class Pusher:
         return self._unlogged.get(tape) or self._cursor.read_tape(tape)
 
     def _open(self, tape: str) -> Tape:
-        name = self._folders.find(tape)
-        if name is None:
-            raise NotFound(f"tape {tape[:8]} is not here any more")
-        return self._store.open_folder(name)
+        return self._folders.open(tape)
 
     def _plan_tape(self, tape: str) -> Iterator[PlannedChunk]:
         """Yield the chunks that the remote lacks of a tape; raise SecretsFound."""
@@ -397,6 +403,11 @@ class Pusher:
                 if plan.redacts:
                     self._cursor.request_erasure(tape)
                 yield plan
+
+
+def _say_gone(tape: str) -> PushOutcome:
+    why = "it was taken from the remote: `tape fork --new` makes a tape to push"
+    return PushOutcome(tape, error=why)
 
 
 def create_log_line(remote: Remote, number: int, line: bytes) -> int:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 
-from ..errors import Busy, WriteFailed
+from ..errors import Busy, NotFound, TapeError, WriteFailed
 from .packed import PACKED_SUFFIX
 from .store import Store
 from .tape_folder import get_tape_name
@@ -125,6 +125,23 @@ class TapeFolders:
             self.look()
             name = self._find_known(identity)
         return name
+
+    def open(self, identity: str) -> Tape:
+        """Open the tape with this id; raise NotFound if the store has none.
+
+        Where its name says which folder that is, that one is opened once.
+        """
+        likely = self._by_end.get(identity[:8], ())
+        if len(likely) == 1 and not self._by_end.get(""):
+            with suppress(TapeError):
+                tape = self._store.open_folder(likely[0])
+                if tape.id == identity:
+                    return tape
+                tape.close()
+        name = self.find(identity)
+        if name is None:
+            raise NotFound(f"tape {identity[:8]} is not here any more")
+        return self._store.open_folder(name)
 
     def _find_known(self, identity: str) -> str | None:
         likely = {*self._by_end.get(identity[:8], ()), *self._by_end.get("", ())}

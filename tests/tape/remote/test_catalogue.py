@@ -6,6 +6,7 @@ import subprocess
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from zstandard import ZstdDecompressor
 
 from tape.errors import UsageError
 from tape.model.entries import Assistant, Text, Usage
@@ -13,6 +14,8 @@ from tape.remote.catalogue import PostgresCatalogue
 from tape.remote.catalogue_search import CatalogueFilter, build_query, search_catalogue
 from tape.remote.cursor import Cursor
 from tape.remote.merging import merge_chunks
+from tape.remote.objects import decode_chunk, make_log_key, parse_chunk_key
+from tape.remote.publish import Publisher
 from tape.remote.push import Pusher
 from tape.remote.registry import open_remote
 from tape.store.maintenance.upkeep import redact
@@ -132,6 +135,46 @@ def test_a_difference_is_named_and_a_rebuild_ends_it(remote, machine, damage, me
     assert any(message in text for _, text in catalogue.find_differences())
     catalogue.rebuild()
     assert [*catalogue.find_differences()] == []
+
+
+def test_the_words_of_a_published_redaction_are_in_no_row(remote, machine):
+    """Nobody pushes after a barrier: what erases the data takes the words of it away, too."""
+    machine.push()
+    PostgresCatalogue(remote).update()
+    assert any("login" in row for row in read_rows(remote))
+    machine.store.projection = Publisher(machine.store, "team", lambda: remote, None)
+    with machine.store.open("") as tape:
+        redact(tape, [e.id for e in making.entries(tape) if "login" in str(e)], "private")
+    assert not any("login" in row for row in read_rows(remote))
+
+
+def read_rows(remote):
+    """Return every row of every table of the schema as text, with what chunks hold unpacked."""
+    tables = ask(remote, "SELECT table_name FROM information_schema.tables "
+                         "WHERE table_schema = 'tape' AND table_name <> 'objects'")  # fmt: skip
+    rows = [
+        text for (name,) in tables for (text,) in ask(remote, f"SELECT t::text FROM tape.{name} t")
+    ]
+    states = [bytes(state) for (state,) in ask(remote, "SELECT state FROM tape.tapes")]
+    rows += [str(ZstdDecompressor().decompress(state)) for state in states]
+    for listed in remote.list(""):
+        data = remote.read(listed.key)
+        is_chunk = parse_chunk_key(listed.key) is not None and data
+        rows.append(str(decode_chunk(listed.key, data).data if is_chunk else data))
+    return rows
+
+
+def test_a_damaged_line_of_the_log_hides_nothing_from_it(remote, machine):
+    machine.push()
+    catalogue = PostgresCatalogue(remote)
+    remote.create("log/readme.md", b"# hello")
+    assert catalogue.update()
+    machine.write("what nobody told")
+    machine.push()
+    remote.replace(make_log_key(2), b"[[")
+    assert catalogue.update()
+    assert search(remote, "nobody") == ["what nobody told"]
+    assert catalogue.count_missing() == 0
 
 
 def test_what_is_redacted_or_taken_away_is_found_no_more(remote, machine):

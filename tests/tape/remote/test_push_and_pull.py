@@ -139,6 +139,21 @@ def test_the_next_push_completes_one_that_was_cut_off(two, remote, requests):
             assert mine.read_bytes() == theirs.read_bytes()
 
 
+def test_a_push_ends_where_the_remote_is_away_at_its_first_question(two, remote):
+    """It is no fault of the tape: all others would wait for an answer as well."""
+    one, other = two
+    one.push()
+    other.pull()
+    one.write("three")
+    remote.left = 0
+    with pytest.raises(RemoteUnavailable):
+        one.push()
+    remote.left = None
+    one.push()
+    other.pull()
+    assert other.describe() == one.describe()
+
+
 def test_a_pull_after_an_interrupted_push_leaves_its_chunk_in_the_log(two, remote):
     """The pull brings the chunk that no line names, so that nothing is left to push."""
     one, other = two
