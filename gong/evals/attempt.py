@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace as replace_fields
 
-from tape.text import to_single_line
+from tape.text import replace_surrogates, to_single_line
 
 from ..errors import (
     AccessDenied,
@@ -151,7 +151,7 @@ class Attempt:
         return self._end("no-reward", f"its tests ended with {exit_code}")
 
     def _end(self, outcome: Outcome, why: object) -> None:
-        self._set(outcome=outcome, detail=to_single_line(str(why))[:500])
+        self._set(outcome=outcome, detail=replace_surrogates(to_single_line(str(why)))[:500])
 
     def _set(self, **values: Any) -> None:
         self.result = replace_fields(self.result, **values)

@@ -17,6 +17,14 @@ from typing import TYPE_CHECKING, Literal
 
 from ..env.places.environment import PlaceEnvironment
 from ..env.places.link import Link
+from ..env.sandbox.limits import (
+    NO_GROUPS,
+    build_inner_script,
+    build_limit_script,
+    compute_defaults,
+    find_groups,
+    make_groups,
+)
 from ..env.sandbox.sandbox import find_bubblewrap, find_kinds
 from ..env.sandbox.seccomp import MACHINES, build_filter
 from .dockerfile import CopyStep, RunStep
@@ -74,6 +82,7 @@ class BubblewrapPlace:
         self._hidden, self._network = hidden, network
         self._root = folder / "root"
         self._env: dict[str, str] = {}
+        self._limits, self._groups = compute_defaults(), NO_GROUPS
         self.workdir = WORK_FOLDER
 
     async def prepare(self) -> None:
@@ -90,6 +99,7 @@ class BubblewrapPlace:
         self._program = program
         machine = MACHINES[platform.machine()]
         (self.here / "filter").write_bytes(build_filter(machine, unix_sockets=True))
+        self._groups = make_groups(self._limits, self.here.name)
         for step in recipe.steps:
             await self._apply_step(step)
 
@@ -163,7 +173,10 @@ class BubblewrapPlace:
         return env
 
     def _build_argv(self, mounts: Sequence[str], text: str) -> list[str]:
-        start = f'exec {_FILTER}<"$1" || exit 126\nshift\nexec "$@"'
+        limits = build_limit_script(self._limits, self._groups)
+        start = f'{limits}\nexec {_FILTER}<"$1" || exit 126\nshift\nexec "$@"'
+        if line := build_inner_script(self._limits, self._groups):
+            text = f"{line}\n{text}"
         inside = [self._program, *self._build_arguments(mounts), "--", "/bin/sh", "-c", text]
         return ["/bin/sh", "-c", start, "sh", str(self.here / "filter"), *inside]
 
@@ -191,5 +204,11 @@ class BubblewrapPlace:
         return [*words, "--seccomp", str(_FILTER)]
 
     async def remove(self) -> None:
-        """Remove its folders."""
-        await asyncio.to_thread(remove_tree, self.here)
+        """Remove its folders, and the groups that limit it."""
+        await asyncio.to_thread(remove_remains, self.here)
+
+
+def remove_remains(here: Path) -> None:
+    """Remove what a try made that has the folder `here`; nothing of it runs any more."""
+    find_groups(here.name).remove()
+    remove_tree(here)

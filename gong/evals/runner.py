@@ -21,9 +21,8 @@ from tape.clock import format_timestamp, read_clock
 
 from .agent import AgentWork, choose_settings, run_script, run_session
 from .attempt import Attempt
-from .bubblewrap import BubblewrapPlace
+from .bubblewrap import BubblewrapPlace, remove_remains
 from .containers import ContainerPlace, remove_container
-from .files import remove_tree
 from .places import FolderPlace
 from .result import AgentKind, RunChoices, RunFolder, TryResult, UnfinishedTry
 from .task import hash_task
@@ -207,4 +206,4 @@ async def _remove_remains(remains: UnfinishedTry, environ: Mapping[str, str]) ->
         await remove_container(remains.container, environ)
     folder = Path(remains.folder)
     if folder.name.startswith("gong-eval-"):
-        await asyncio.to_thread(remove_tree, folder)
+        await asyncio.to_thread(remove_remains, folder)

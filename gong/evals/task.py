@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import msgspec
 from msgspec import Meta, Struct, field
 
-from tape.text import to_single_line
+from tape.text import replace_surrogates, to_single_line
 
 from ..errors import ConfigurationError
 
@@ -77,7 +77,7 @@ class Task(NamedTuple):
     """One task, as its folder says."""
 
     name: str
-    """The name of its folder."""
+    """The name of its folder; bytes of it that are not UTF-8 are U+FFFD."""
     folder: Path
     instruction: str = ""
     environment: EnvironmentPart = EnvironmentPart()
@@ -103,11 +103,12 @@ class Task(NamedTuple):
 
 def read_task(folder: Path) -> Task:
     """Return the task of a folder; one that is wrong has a `fault`."""
-    task = Task(folder.resolve().name, folder.resolve())
+    place = folder.resolve()
+    task = Task(replace_surrogates(place.name), place)
     try:
         return _read_parts(task)
     except _TaskFault as fault:
-        return task._replace(fault=to_single_line(str(fault)))
+        return task._replace(fault=replace_surrogates(to_single_line(str(fault))))
 
 
 class _TaskFault(Exception):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gong.env.sandbox.limits import find_groups
 from tests.e2e.conftest import BIN
 from tests.gong.evals.making import JUDGE, make_task
 
@@ -81,6 +82,7 @@ BAD = {
     "text": ({"test": "echo '{' > $VERIFIER_LOGS/reward.json"}, "bad-reward", "reward.json: it is"),
     "none": ({"test": "exit 3"}, "no-reward", "its tests ended with 3"),
     "pipe": ({"test": "mkfifo $VERIFIER_LOGS/reward.txt"}, "bad-reward", "reward.txt: "),
+    "device": ({"test": "ln -s /dev/zero $VERIFIER_LOGS/reward.txt"}, "bad-reward", "reward.txt: "),
     "long": (
         {"test": "head -c 9000000 /dev/zero > $VERIFIER_LOGS/reward.txt"},
         *("bad-reward", "reward.txt: it has more than 64 kB"),
@@ -136,6 +138,16 @@ def test_tries_are_repeated_side_by_side_and_a_limit_is_named(place: EvalPlace) 
     }
     assert len(results) == 3
     assert len({r["tape"] for r in results.values()}) == 3
+
+
+def test_names_and_instructions_of_any_kind_are_tried(place: EvalPlace) -> None:
+    names = (b"two\nlines", b"\xff\xfe", b"-rf", b"a b'c\"$(id)", "ü%s{}".encode(), b"run.json")
+    for name in names:
+        make_task(place.tasks / os.fsdecode(name), instruction="/undo @none\n")
+    results = place.results("-m", place.bash(HELLO), "-j", 2)
+    assert len(results) == len(names)
+    assert {(r["outcome"], r["detail"]) for r in results.values()} == {("solved", "")}
+    assert place.results("-m", place.bash(HELLO)) == results
 
 
 def test_the_time_of_the_agent_ends_and_its_work_is_judged(place: EvalPlace) -> None:
@@ -222,6 +234,7 @@ def test_a_killed_run_continues_without_its_finished_tries(place: EvalPlace) -> 
     assert [r["outcome"] for r in results.values()] == ["solved"] * 3
     assert (first.read_bytes(), first.stat().st_mtime_ns) == before
     assert not left.exists()
+    assert find_groups(left.name).folders == ()
     assert not list(place.folder.rglob("*.begun"))
     run.stdout.close()
     run.stderr.close()
