@@ -427,6 +427,11 @@ _BORDERS: tuple[SandboxMode, ...] = ("off", "workspace-write", "read-only")
 """The modes of the sandbox, the strictest last."""
 
 
+def is_weaker(mode: SandboxMode, other: SandboxMode) -> bool:
+    """Return whether a mode of the sandbox lets programs do more than another one."""
+    return _BORDERS.index(mode) < _BORDERS.index(other)
+
+
 def _restrict_border(ours: SandboxSettings, theirs: SandboxSettings) -> SandboxSettings:
     """Return the sandbox of a user in a project, which can only make it stricter.
 

@@ -19,7 +19,7 @@ import asyncio
 import base64
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from acp import PROTOCOL_VERSION, RequestError, schema
 
@@ -28,6 +28,7 @@ from tape.model.entries import Assistant, ToolResult
 
 from ..agent import events
 from ..agent.documents import AttachedDocument
+from ..config import SandboxMode
 from ..env.protocol import LOCAL
 from ..env.wrappers import find_folder_here
 from ..errors import ConfigurationError, GongError
@@ -251,7 +252,12 @@ class AcpAgent:
         place = own.get("env", LOCAL) if isinstance(own, dict) else LOCAL
         if not isinstance(place, str):
             raise RequestError.invalid_params({"_meta.gong.env": "the name of a place"})
-        return HostOffer(servers, files.build_environment, tuple(folders or ()), place), files
+        sandbox = own.get("sandbox") if isinstance(own, dict) else None
+        if sandbox not in (None, *get_args(SandboxMode)):
+            known = ", ".join(get_args(SandboxMode))
+            raise RequestError.invalid_params({"_meta.gong.sandbox": f"one of {known}"})
+        offered = servers, files.build_environment, tuple(folders or ()), place, sandbox
+        return HostOffer(*offered), files
 
     def _begin(self, hosted: HostedSession, files: EditorFiles) -> dict[str, Any]:
         """Return how a session is set, and tell the editor what can be typed in it."""

@@ -19,19 +19,20 @@ from ..credentials import Credentials
 from ..errors import ConfigurationError, GongError
 from ..hosting.hub import SessionHub
 from ..llm.model_names import ModelNames
-from .options import load_settings, model_option, print_warning, store_option
+from .options import load_settings, model_option, print_warning, sandbox_option, store_option
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ..acp.agent import AcpAgent
-    from ..config import Settings
+    from ..config import SandboxMode, Settings
 
 
 @click.command(epilog=format_examples("gong acp --help"))
 @store_option
 @model_option
-def acp(*, store: str | None, model: str | None) -> None:
+@sandbox_option
+def acp(*, store: str | None, model: str | None, sandbox: SandboxMode | None) -> None:
     """Run as the agent of an editor: Agent Client Protocol 1 on standard input and output.
 
     Editors start it themselves; docs/acp.md says how to set up Zed, JetBrains and others.
@@ -51,6 +52,7 @@ def acp(*, store: str | None, model: str | None) -> None:
             program=f"gong/{__version__}",
             model=model,
             warn=print_warning,
+            sandbox=sandbox,
         )
         asyncio.run(_serve_editor(agent))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from functools import partial
+from typing import TYPE_CHECKING
 
 import click
 
@@ -21,8 +22,12 @@ from .options import (
     load_settings,
     model_option,
     print_warning,
+    sandbox_option,
     store_option,
 )
+
+if TYPE_CHECKING:
+    from ..config import SandboxMode
 
 
 @click.command(
@@ -33,9 +38,17 @@ from .options import (
 )
 @store_option
 @model_option
+@sandbox_option
 @answer_timeout_option
 @click.option("--schema", is_flag=True, help="Print the JSON Schema of all lines, and end.")
-def rpc(*, store: str | None, model: str | None, answer_timeout: float, schema: bool) -> None:
+def rpc(
+    *,
+    store: str | None,
+    model: str | None,
+    sandbox: SandboxMode | None,
+    answer_timeout: float,
+    schema: bool,
+) -> None:
     """Run sessions for another program: a request on each line of standard input.
 
     A request is {id, method, params}; its answer {id, result} or {id, error {code, message}}.
@@ -58,6 +71,7 @@ def rpc(*, store: str | None, model: str | None, answer_timeout: float, schema: 
             program=f"gong/{__version__}",
             model=model,
             warn=print_warning,
+            sandbox=sandbox,
             answer_seconds=answer_timeout or None,
         )
         asyncio.run(serve_lines(hub, writer, partial(answer_request, hub)))

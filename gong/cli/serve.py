@@ -25,16 +25,20 @@ from .options import (
     load_settings,
     model_option,
     print_warning,
+    sandbox_option,
     store_option,
 )
 
 if TYPE_CHECKING:
     from tape.index.library import Library
 
+    from ..config import SandboxMode
+
 
 @click.command(epilog=format_examples("gong serve --port 0"))
 @store_option
 @model_option
+@sandbox_option
 @answer_timeout_option
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="0 chooses a free one.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
@@ -43,6 +47,7 @@ def serve(
     *,
     store: str | None,
     model: str | None,
+    sandbox: SandboxMode | None,
     answer_timeout: float,
     port: int,
     host: str,
@@ -61,13 +66,14 @@ def serve(
         )
     settings = load_settings(store=store)
     with open_store(config.locate_store(settings, os.environ), person=settings.person) as library:
-        asyncio.run(_serve_library(library, store, model, (host, port), answer_timeout))
+        asyncio.run(_serve_library(library, store, model, sandbox, (host, port), answer_timeout))
 
 
 async def _serve_library(
     library: Library,
     store: str | None,
     model: str | None,
+    sandbox: SandboxMode | None,
     where: tuple[str, int],
     answer_timeout: float,
 ) -> None:
@@ -80,6 +86,7 @@ async def _serve_library(
         program=f"gong/{__version__}",
         model=model,
         warn=print_warning,
+        sandbox=sandbox,
         answer_seconds=answer_timeout or None,
     )
     await serve_http(hub, partial(answer_request, hub), log, where, _print_address)

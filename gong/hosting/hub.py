@@ -26,6 +26,7 @@ from ..agent.front_end import FrontEnd
 from ..agent.recorder import Recorder
 from ..agent.short_answer import describe_short_answer
 from ..assembly import opening
+from ..config import is_weaker
 from ..env.local import LocalEnvironment
 from ..env.protocol import LOCAL
 from ..errors import ConfigurationError, GongError
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
     from ..agent.session import Session
     from ..assembly.open_session import OpenSession
-    from ..config import Settings
+    from ..config import SandboxMode, Settings
     from ..policy.approval import Answer
 
 DECISIONS: Mapping[str, Answer] = {
@@ -104,6 +105,8 @@ class HostOffer(NamedTuple):
     """Absolute paths of folders that the session works in, too."""
     place: str = LOCAL
     """Where its tools act: a place, or the name of one in the settings."""
+    sandbox: SandboxMode | None = None
+    """The border around its programs; None is that of the settings."""
 
 
 _NO_OFFER = HostOffer()
@@ -148,8 +151,11 @@ class SessionHub:
         model: str | None = None,
         warn: Callable[[str], None] = lambda _: None,
         answer_seconds: float | None = None,
+        sandbox: SandboxMode | None = None,
     ) -> None:
         """`load_settings` returns those for a folder; `model` is for sessions that name none.
+
+        No session has a weaker `sandbox` than that of the program, if there is one.
 
         A question waits `answer_seconds` for an answer: then a call is denied, and the model
         decides its own question. None waits for ever: a person sits there.
@@ -158,7 +164,7 @@ class SessionHub:
         self.sessions: dict[str, HostedSession] = {}
         self._load_settings, self._environ, self._emit = load_settings, environ, emit
         self.program, self._model, self._warn = program, model, warn
-        self._answer_seconds = answer_seconds
+        self._answer_seconds, self._sandbox = answer_seconds, sandbox
 
     def find(self, session: str) -> HostedSession:
         """Return a session that is held here; raise UnknownSession."""
@@ -176,14 +182,22 @@ class SessionHub:
         offer: HostOffer = _NO_OFFER,
     ) -> FrontEnd:
         settings = self._load_settings(check_folder(folder))
+        mode = offer.sandbox or self._sandbox
+        if mode is not None:
+            if self._sandbox is not None and is_weaker(mode, self._sandbox):
+                raise ConfigurationError(
+                    f"sandbox is {mode!r}: this program was started with --sandbox {self._sandbox},"
+                    " and a session can only be stricter"
+                )
+            settings = replace(settings, sandbox=replace(settings.border, mode=mode))
         if offer.folders:
             folders = (*settings.permissions.folders, *map(check_folder, offer.folders))
             settings = replace(settings, permissions=replace(settings.permissions, folders=folders))
         if permission is not None:
             from ..policy.modes import parse_mode  # loads slowly
 
-            mode: Any = parse_mode(permission).value
-            settings = replace(settings, permissions=replace(settings.permissions, mode=mode))
+            asking: Any = parse_mode(permission).value
+            settings = replace(settings, permissions=replace(settings.permissions, mode=asking))
         if tools is not None:
             settings = replace(settings, tools=tuple(tools))
         return FrontEnd(

@@ -18,6 +18,7 @@ from msgspec import Meta, Raw, Struct
 from tape.formats.wire import encode_json
 
 from ..agent.events import Event
+from ..config import SandboxMode
 from ..env.protocol import LOCAL
 from ..env.wrappers import find_place_name
 from ..errors import ConfigurationError
@@ -53,6 +54,8 @@ class NewSession(Params, frozen=True):
     tools: tuple[str, ...] | None = None
     env: str = LOCAL
     """Where its tools act: a place, or the name of one in the settings."""
+    sandbox: SandboxMode | None = None
+    """The border around its programs; None is that of the settings."""
 
 
 class LoadSession(Params, frozen=True):
@@ -64,6 +67,8 @@ class LoadSession(Params, frozen=True):
     model: str | None = None
     env: str = LOCAL
     """Where its tools act: a place, or the name of one in the settings."""
+    sandbox: SandboxMode | None = None
+    """The border around its programs; None is that of the settings."""
 
 
 class ListSessions(Params, frozen=True):
@@ -143,6 +148,7 @@ async def _describe_program(hub: SessionHub, params: Initialize) -> dict[str, An
 def _describe_session(hub: SessionHub, session: str) -> dict[str, Any]:
     hosted = hub.find(session)
     recorder, chosen = hosted.session.recorder, hosted.session
+    sandbox = getattr(chosen.setup.env, "sandbox", None)
     return {
         "session": session,
         "branch": recorder.branch if recorder else "",
@@ -150,6 +156,7 @@ def _describe_session(hub: SessionHub, session: str) -> dict[str, Any]:
         "env": find_place_name(chosen.setup.env),
         "model": chosen.setup.model.name,
         "permission": chosen.permission,
+        "sandbox": sandbox.mode if sandbox else "off",
         "tools": [spec.name for spec in chosen.setup.tools.specs()],
     }
 
@@ -160,13 +167,13 @@ async def _open_session(hub: SessionHub, params: NewSession) -> dict[str, Any]:
         model=params.model,
         permission=params.permission,
         tools=params.tools,
-        offer=HostOffer(place=params.env),
+        offer=HostOffer(place=params.env, sandbox=params.sandbox),
     )
     return _describe_session(hub, hosted.id)
 
 
 async def _load_session(hub: SessionHub, params: LoadSession) -> dict[str, Any]:
-    offer = HostOffer(place=params.env)
+    offer = HostOffer(place=params.env, sandbox=params.sandbox)
     hosted = await hub.load(params.session, params.cwd, model=params.model, offer=offer)
     messages = [
         {"role": message.role, "content": Raw(encode_json(message.content))}

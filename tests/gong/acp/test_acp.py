@@ -358,6 +358,23 @@ async def test_a_write_outside_of_the_sandbox_does_not_reach_the_editor(edit, tm
     assert not (tmp_path / "made.txt").exists()
 
 
+@needs_bubblewrap
+async def test_an_editor_chooses_the_sandbox_of_a_session(edit, tmp_path):
+    """M179: a field of session/new, and what is none."""
+    async with edit("once") as (_, agent, folder):
+        made = await agent.new_session(
+            cwd=folder, mcp_servers=[], gong={"sandbox": "workspace-write"}
+        )
+        await agent.set_session_mode(session_id=made.session_id, mode_id="bypass")
+        text = text_block("run echo x > ../outside; echo y > inside")
+        await agent.prompt(session_id=made.session_id, prompt=[text])
+        for wrong in ("all", []):
+            with pytest.raises(RequestError):
+                await agent.new_session(cwd=folder, mcp_servers=[], gong={"sandbox": wrong})
+    assert (tmp_path / "work/inside").exists()
+    assert not (tmp_path / "outside").exists()
+
+
 async def test_further_folders_of_a_session_are_worked_in(edit, tmp_path):
     other = f"{tmp_path}/other"
     async with edit("no") as (_, agent, folder):

@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
+
+from tests.gong.env.sandbox.world import needs_bubblewrap
 
 TOOLS = ("ruff", "bandit", "semgrep", "eslint", "shellcheck")
 SCRIPT = """\
@@ -366,3 +369,17 @@ def test_shellcheck_reads_scripts_without_the_settings_of_the_repository(place):
         ("a.sh", 4, "shellcheck-SC2086", "info"),
     }
     assert ("b.bash", 1, "shellcheck-SC1046", "critical") in found
+
+
+@needs_bubblewrap
+@pytest.mark.parametrize("mode", ["off", "workspace-write"])
+def test_an_analyser_is_inside_the_sandbox(place, mode):
+    """M220: a program that a project's settings may steer writes nothing in the folder."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as tools:  # inside, /dev/shm is another
+        program = Path(tools, "eslint")
+        program.write_text(f"#!/bin/sh\necho asked > {tools}/marker\necho '[]'\n")
+        program.chmod(0o755)
+        place.env |= {"PATH": f"{tools}:/usr/bin:/bin", "GONG_SANDBOX": mode}
+        place.write({"a.js": "let a = 1;\n"})
+        assert review(place, code=0)["missing"] == ["semgrep"]
+        assert Path(tools, "marker").exists() == (mode == "off")

@@ -18,11 +18,12 @@ from tests import warm
 class Server:
     """A `gong serve` process."""
 
-    def __init__(self, tmp_path):
+    def __init__(self, tmp_path, *options):
         self.work = tmp_path / "work"
         self.work.mkdir()
         env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "LC_ALL": "C.UTF-8"}
         command = [warm.find_commands() / "gong", "serve", "--port", "0", "-m", "offline/rules"]
+        command += options
         self.process = subprocess.Popen(
             command, stdout=subprocess.PIPE, env=env, cwd=self.work, text=True
         )
