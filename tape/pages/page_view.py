@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ..errors import Damaged, NotFound
+from ..files.calls import FileRead, parse_file_calls
 from ..model.entries import (
     Assistant,
     BlobRef,
@@ -32,7 +33,7 @@ from ..render.sources import describe_server_block, list_sources
 from ..text import extract_title, to_single_line
 
 if TYPE_CHECKING:
-    from ..model.entries import Content
+    from ..model.entries import Content, ToolCall
     from ..model.line import Entry
     from ..render.calls import RenderedCall
     from ..render.paint import Kind
@@ -62,6 +63,8 @@ class PageView:
         self._phase = ""
         self._blobs: dict[str, bytes | None] = {}
         self._calls: dict[str, list[dict[str, str]]] = {}
+        self._paths: dict[str, list[list[str]]] = {}
+        """The files that each call of an answer changes, by entry."""
         self._changes: dict[str, str] = {}
         self._searches: dict[str, dict[int, str]] = {}
         """What blocks of providers' own tools say, by entry and place of the block."""
@@ -109,22 +112,8 @@ class PageView:
         match entry.data:
             case User(content=content):
                 self.prompt = self.prompt or extract_title(join_texts(content))
-            case Assistant() as said:
-                calls = [
-                    render_call(call, paint=_mark_kind) for call in select_tool_calls(said.content)
-                ]
-                if calls:
-                    self._calls[entry.id] = [
-                        {
-                            "head": "\n".join(map(_drop_kind, _join_head(call))),
-                            "body": _join_diff(_cut_diff(call.body)) if call.is_patch else "",
-                        }
-                        for call in calls
-                    ]
-                if may_cite(said.content):
-                    self._add_sources(entry.id, said.content)
-                if said.model:
-                    self.models[said.model] = None
+            case Assistant() as answer:
+                self._add_answer(entry.id, answer)
             case SideUsage(model=model) if model:
                 self.models[model] = None
             case ToolResult(files=files) | Checkpoint(files=files, why="restore") if files:
@@ -138,6 +127,24 @@ class PageView:
             case _:
                 cwd = getattr(entry.data, "cwd", None)
                 self.cwd = cwd if isinstance(cwd, str) else self.cwd
+
+    def _add_answer(self, entry: str, answer: Assistant) -> None:
+        calls = [render_call(call, paint=_mark_kind) for call in select_tool_calls(answer.content)]
+        if calls:
+            self._calls[entry] = [
+                {
+                    "head": "\n".join(map(_drop_kind, _join_head(call))),
+                    "body": _join_diff(_cut_diff(call.body)) if call.is_patch else "",
+                }
+                for call in calls
+            ]
+        paths = [*map(_list_paths, select_tool_calls(answer.content))]
+        if any(paths):
+            self._paths[entry] = paths
+        if may_cite(answer.content):
+            self._add_sources(entry, answer.content)
+        if answer.model:
+            self.models[answer.model] = None
 
     def _add_sources(self, entry: str, content: Content) -> None:
         blocks = {
@@ -176,10 +183,16 @@ class PageView:
             "branches": branches,
             "labels": {name: entry for name, entry in self._labels.items() if entry},
             "calls": self._calls,
+            "paths": self._paths,
             "changes": self._changes,
             "searches": self._searches,
             "sources": self._sources,
         }
+
+
+def _list_paths(call: ToolCall) -> list[str]:
+    done = parse_file_calls(call)
+    return sorted({file.path for file in done if not isinstance(file.work, FileRead)})
 
 
 def _mark_kind(kind: Kind, text: str) -> str:

@@ -3,7 +3,7 @@
 // goes through `textContent`, and the policy in the head forbids everything but this script.
 //
 //   #archive  lines of `tape export`, as strings: header, blobs, phases with entries, journal, end
-//   #view     {tape, cwd, branches [{name, head, current}], labels, calls, changes}: what is easier
+//   #view     {tape, cwd, branches [{name, head, current}], labels, calls, paths, changes}: what is easier
 //             to say outside: which line is a head, and what calls and results do to files
 //             where a server shows the page also {events, position}: what is written later is there
 //
@@ -243,7 +243,7 @@
     return node;
   };
   const fileLink = (path) => {
-    const node = el("a", "", path);
+    const node = el("a", "", visible(path));
     node.href = `/file?${new URLSearchParams({ session: view.tape, path })}`;
     return node;
   };
@@ -266,6 +266,8 @@
       el("div", "output", ...(content.length ? output(content) : [el("pre", "", said ? "(no output)" : "(no result on the tape)")])),
       ...(said && said.full ? [el("div", "output", el("p", "note", "In full"), ...long(said.full, (full) => el("pre", "", full)))] : []),
     ]));
+    const paths = view.events && !changes ? (view.paths[entry.id] || [])[at] || [] : [];
+    if (paths.length) node.append(el("p", "note", "Lines of ", ...paths.flatMap((path, number) => [number ? ", " : "", fileLink(path)])));
     if (body && longest(body) <= 80) node.append(diff(body));
     else if (body) node.append(folding(`${key}.diff`, false, "", el("summary", "", turn(), el("span", "head", `diff of ${longest(body)} lines`)), () => diff(body)));
     return node;
@@ -741,7 +743,7 @@
   const take = (news) => {
     const isAtEnd = distance() < 80, before = onPath.size, named = JSON.stringify(labels), was = branch;
     for (const line of news.lines) takeLine(line, lines.push(line) - 1);
-    for (const part of ["calls", "changes", "searches", "sources"]) Object.assign(view[part], news.view[part]);
+    for (const part of ["calls", "paths", "changes", "searches", "sources"]) Object.assign(view[part], news.view[part]);
     view.branches = news.view.branches; view.labels = news.view.labels;
     findHeads(); buildTree();
     const isSame = (one) => was && one.name === was.name && (!one.undone || one.head === was.head);
@@ -800,9 +802,35 @@
   });
   menu.addEventListener("click", () => { const isOpen = side.classList.toggle("open"); menu.ariaExpanded = String(isOpen); });
   byId("veil").addEventListener("click", closeSide);
+  // To the next prompt or summary, or the one before.
+  const step = (by) => {
+    const all = listPrompts(), top = (row) => (byId(`e${row.id}`) || chunkOf(row.id)?.node)?.getBoundingClientRect().top ?? -1;
+    const focused = all.findIndex((row) => document.activeElement?.id === `e${row.id}`);
+    const above = all.findLastIndex((row) => top(row) < 72);
+    const row = all[Math.min(Math.max((focused < 0 ? above : focused) + by, 0), all.length - 1)];
+    if (!row) return;
+    jump(row.id, false);
+    const node = byId(`e${row.id}`);
+    if (node) { node.tabIndex = -1; node.focus({ preventScroll: true }); }
+  };
+  let help = null;
+  const KEYS_HELP = [["j k", "next, previous prompt"], ["Enter", "open or close what is folded there"], ["/", "search"], ["Esc", "leave the search, close"], ["?", "these keys"]];
+  const showKeys = () => {
+    if (!help) {
+      help = el("dialog", "keys", el("h2", "", "Keys"),
+        el("dl", "", ...KEYS_HELP.map(([keys, what]) => el("div", "", el("dt", "", ...keys.split(" ").flatMap((key) => [el("kbd", "", key), " "])), el("dd", "", what)))),
+        button("plain-button", () => help.close(), "Close"));
+      help.ariaLabel = "Keys";
+      document.body.append(help);
+    }
+    help.showModal();
+  };
   addEventListener("keydown", (event) => {
     if (event.key === "Escape") { if (find.value) { find.value = ""; search(); } find.blur(); closeSide(); }
-    if (event.key === "/" && document.activeElement !== find) { event.preventDefault(); find.focus(); }
+    if (event.ctrlKey || event.metaKey || event.altKey || document.activeElement === find || help?.open) return;
+    const act = { "/": () => find.focus(), "?": showKeys, j: () => step(1), k: () => step(-1) }[event.key];
+    if (act) { event.preventDefault(); act(); }
+    else if (event.key === "Enter" && document.activeElement?.matches(".row")) document.activeElement.querySelector("summary, .open")?.click();
   });
   const follow = () => {
     const wish = location.hash.slice(1);

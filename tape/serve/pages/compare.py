@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from ...history.activity import Activity
     from ...history.comparison import BranchComparison, BranchSide
+    from ...model.line import Entry
     from ...store.refs import Head
     from ...store.tape import Tape
     from ..site import Site
@@ -83,12 +84,17 @@ def _compare_sides(site: Site, names: dict[str, str]) -> dict[str, Any]:
     common = compared.common
     return {
         "compared": compared.report,
-        "common": render_entry_line(common, _LINE) if common else "",
+        "common": _describe_entry(common) if common else "",
         "sides": sides,
         "files": list(_list_files(compared)),
         "is_partial": bool(skipped),
         "swapped": _build_address(names["b"], names["a"]),
     }
+
+
+def _describe_entry(entry: Entry) -> str:
+    """Return what an entry is and how it begins, without its id."""
+    return " ".join(render_entry_line(entry, _LINE).split()[1:])
 
 
 def _open_place(site: Site, name: str) -> Tape:

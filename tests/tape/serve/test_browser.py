@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 
 import pytest
+from msgspec import Raw
 
+from tape.model.entries import Assistant, Text, ToolCall, ToolResult, User
+from tape.store.store import Beginning
 from tests.tape.serve.conftest import record, serving
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
 HOSTILE = (
     "zebra <script>alert(1)</script><img src=x onerror=alert(1)>\x1b[31m\u202eabc \u6f22\u5b57"
 )
-PATHS = ("/", "/search?q=zebra", "/costs", "/costs?days=7", "/running", "session")
+PATHS = (
+    *("/", "/search?q=zebra", "/costs", "/costs?days=7", "/running", "session"),
+    *("/compare", "compare", "file"),
+)
 WIDTHS = (400, 1280, 2000)
 
 pytestmark = [
@@ -21,10 +28,25 @@ pytestmark = [
 ]
 
 
+def write_file(library, folder, name, text):
+    """Record a session that writes a file."""
+    with library.store.create(Beginning(str(folder), "test/1")) as tape, tape.writer() as writer:
+        writer.append(User((Text(HOSTILE),)))
+        arguments = json.dumps({"path": name, "content": text}, separators=(",", ":")).encode()
+        writer.append(Assistant((ToolCall("c1", "write", Raw(arguments)),), "p", model="m"))
+        writer.append(ToolResult("c1", "write", (Text("ok"),)))
+        writer.append(User((Text("and another prompt"),)))
+        writer.barrier()
+
+
 @pytest.fixture(scope="module")
 def server(library):
     record(library, "Zebras", "the zebra sleeps", cost=2.5)
     record(library, HOSTILE, HOSTILE, model=HOSTILE, person=HOSTILE, cwd="/src")
+    folder = library.store.path.parent / "work"
+    folder.mkdir()
+    (folder / "a.py").write_text(HOSTILE + "\n" + "x = 1\n" * 40)
+    write_file(library, folder, "a.py", HOSTILE + "\n")
     with serving(library.store.path.parent) as started:
         yield started
 
@@ -60,8 +82,14 @@ def tab(browser, server):
 @pytest.mark.parametrize("width", WIDTHS)
 def test_a_page_is_quiet_and_as_wide_as_its_window(tab, server, path, width):
     page, faults = tab
-    if path == "session":
-        path = page.locator("a.session").first.get_attribute("href")
+    sessions = [link.get_attribute("href") for link in page.locator("a.session").all()]
+    ids = [link.removeprefix("/session/") for link in sessions]
+    named = {
+        "session": sessions[0],
+        "compare": f"/compare?a={ids[0]}&b={ids[1]}",
+        "file": f"/file?session={ids[0]}&path=a.py",
+    }
+    path = named.get(path, path)
     page.set_viewport_size({"width": width, "height": 800})
     page.goto(f"{server.base}{path}")
     page.wait_for_selector("html[data-ready]")
@@ -90,3 +118,26 @@ def test_words_find_hits_while_they_are_typed(tab, server):
     page.locator("#find").press_sequentially("sleeps")
     page.wait_for_selector(".hit mark")
     assert page.locator(".hit mark").first.inner_text() == "sleeps"
+
+
+def test_keys_go_from_prompt_to_prompt_and_to_the_lines_of_a_file(tab, server):
+    page, faults = tab
+    page.goto(server.base + page.locator("a.session").first.get_attribute("href"))
+    page.wait_for_selector("html[data-ready]")
+    focused = "document.activeElement.innerText"
+    page.keyboard.press("j")
+    assert "alert(1)" in page.evaluate(focused)
+    page.keyboard.press("j")
+    assert "and another prompt" in page.evaluate(focused)
+    page.keyboard.press("k")
+    assert "alert(1)" in page.evaluate(focused)
+    page.keyboard.press("?")
+    assert page.locator("dialog.keys").is_visible()
+    page.keyboard.press("Escape")
+    assert not page.locator("dialog.keys").is_visible()
+    page.locator(".call .note a").click()
+    page.wait_for_selector(".blame")
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("html[data-ready] #log")
+    assert faults == []
