@@ -52,9 +52,14 @@ def serve_store(
         warn(f"the token is for this run only: {error.strerror}")
     site = Site(view)
     application = build_application(site, address.token, LOCAL_NAMES, port)
-    announce(f"{format_address(_HOST, bound)}/?token={address.token}")
+
+    async def serve() -> None:
+        # Only now: a signal before the loop runs would end the program amid its setup.
+        announce(f"{format_address(_HOST, bound)}/?token={address.token}")
+        await serve_application(application, bound, site.bell.close)
+
     try:
-        asyncio.run(serve_application(application, bound, site.bell.close))
+        asyncio.run(serve())
     finally:
         view.close()
 
