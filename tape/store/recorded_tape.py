@@ -83,6 +83,7 @@ def create_scratch_folder(store: Store, identity: str) -> Iterator[tuple[Folder,
 
 _USUAL_FOLDER = re.compile(r"-(?P<id>[0-9a-f]{8})(\.[0-9]+)?\Z")
 """The end of the name that a tape's folder is given: the beginning of its id."""
+_USUAL_NAMES = rf"[^/]*-[0-9a-f]{{8}}(?:{re.escape(PACKED_SUFFIX)})?/"
 _MAX_SINGLES = 4
 _PACKED_END = PACKED_SUFFIX[-4:]
 _HEX = "0123456789abcdef"
@@ -148,9 +149,13 @@ class TapeFolders:
         return self._choose(likely, identity)
 
     def _find_likely(self, end: str) -> Iterator[str]:
-        """Yield the folders that may hold a tape whose id begins so."""
-        for name in self._list_names():
-            if name[:1] != "." and (end in name or name[-9:-8] != "-" or name[-8:].strip(_HEX)):
+        """Yield the folders that may hold a tape whose id begins so, of very many."""
+        names = "/".join([*self._list_files(), ""])
+        if end not in names:
+            names = re.sub(_USUAL_NAMES, "", names)
+        for file in filter(None, names.split("/")):
+            name = get_tape_name(file) if file[-4:] == _PACKED_END else file
+            if name[0] != "." and (end in name or name[-9:-8] != "-" or name[-8:].strip(_HEX)):
                 yield name
 
     def _choose(self, names: Iterable[str], identity: str) -> str | None:
@@ -177,12 +182,15 @@ class TapeFolders:
         self.names = now
 
     def _list_names(self) -> set[str]:
+        names = self._list_files()
+        return {get_tape_name(name) if name[-4:] == _PACKED_END else name for name in names}
+
+    def _list_files(self) -> list[str]:
         self._store.check()
         try:
-            names = os.listdir(self._store.tapes)  # noqa: PTH208 (thousands, for each tape)
+            return os.listdir(self._store.tapes)  # noqa: PTH208 (thousands, for each tape)
         except FileNotFoundError:
-            return set()
-        return {get_tape_name(name) if name[-4:] == _PACKED_END else name for name in names}
+            return []
 
 
 def _read_end(name: str) -> str:
