@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from tape.cli.files import write_output
+from tape.cli.files import require_writable, write_output
 from tape.cli.output import as_json, format_examples, print_json
 from tape.cli.terminal import format_table, print_lines, show_progress
 
@@ -202,6 +202,10 @@ def run(**options: Any) -> int:
     model = choices.model or settings.model or "" if choices.agent == "gong" else ""
     if choices.model and choices.agent != "gong":
         raise click.UsageError(f"-m needs --agent gong: {choices.agent} is a script of the task")
+    if not model and choices.agent == "gong":
+        raise click.UsageError("name the model to measure: -m provider/model")
+    for file in filter(None, (choices.junit, choices.page)):
+        require_writable(file, force=True)
     kind = choose_kind(choices.place, os.environ)
     folder = RunFolder(choices.locate_folder(model))
     with folder.hold():

@@ -268,6 +268,18 @@ def test_files_for_ci_are_written_and_a_rate_is_demanded(place: EvalPlace) -> No
     place.run(*words, "--fail-under", 51, code=1)
 
 
+def test_what_cannot_work_is_refused_before_the_first_try(place: EvalPlace) -> None:
+    make_task(place.tasks / "a")
+    words = ("gong", "eval", "tasks")
+    assert "name the model to measure" in place.run(*words, code=2).stderr
+    assert (
+        "-m needs --agent gong" in place.run(*words, "-m", "x/y", "--agent", "spoil", code=2).stderr
+    )
+    place.run(*words, "--agent", "solution", "--junit", "none/junit.xml", code=1)
+    assert "no task is called x*" in place.run(*words, "--task", "x*", code=2).stderr
+    assert not list(place.folder.rglob("1.json"))
+
+
 def test_two_runs_are_compared(place: EvalPlace) -> None:
     make_task(place.tasks / "a")
     make_task(place.tasks / "b", solution="true")
