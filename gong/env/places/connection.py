@@ -36,7 +36,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 BEAT_SECONDS = 20.0
-"""How often the helper is told that somebody is there; it waits three times as long."""
+"""How often the helper is told that somebody is there, and answers; it waits three times as long,
+and a helper that says nothing for four times as long, while nothing of what is sent goes out, is
+lost."""
+_SILENT_BEATS = 4
 GREETING_SECONDS = 60.0
 """How long a place may take to begin."""
 _END_SECONDS = 10.0
@@ -99,12 +102,12 @@ def _read_helper() -> bytes:
     return b"\n".join(lines)
 
 
-def build_helper(nonce: str, end: str) -> bytes:
+def build_helper(nonce: str, end: str, beat_seconds: float = BEAT_SECONDS) -> bytes:
     """Return the program of the helper; its answers begin with the line "gong NONCE".
 
     `end` follows the output of each command: whatever comes behind it is of its children.
     """
-    words = nonce.encode(), end.encode(), BEAT_SECONDS * 3
+    words = nonce.encode(), end.encode(), max(beat_seconds * 3, 1)
     return b"G=%s END='%s' BEATS=%d\n" % words + _read_helper()
 
 
@@ -142,10 +145,15 @@ class PlaceChannel:
         self._is_closing = False
         self._why = ""
         """Why it was lost."""
+        self._heard_at = 0.0
 
     @classmethod
     async def open(
-        cls, name: str, build_argv: Callable[[str], Sequence[str]], variables: Mapping[str, str]
+        cls,
+        name: str,
+        build_argv: Callable[[str], Sequence[str]],
+        variables: Mapping[str, str],
+        beat_seconds: float = BEAT_SECONDS,
     ) -> PlaceChannel:
         """Start the program of the channel, and the helper behind it.
 
@@ -153,7 +161,7 @@ class PlaceChannel:
         words of the program.
         """
         nonce, end = secrets.token_hex(8), f"\x1e{secrets.token_hex(16)}"
-        program = build_helper(nonce, end)
+        program = build_helper(nonce, end, beat_seconds)
         argv = build_argv(build_shell_command(program))
         pipe = asyncio.subprocess.PIPE
         try:
@@ -187,7 +195,7 @@ class PlaceChannel:
             await connection.close()
             raise
         connection._tasks.append(asyncio.create_task(connection._read_answers(process.stdout)))
-        connection._tasks.append(asyncio.create_task(connection._beat()))
+        connection._tasks.append(asyncio.create_task(connection._beat(beat_seconds)))
         return connection
 
     @property
@@ -225,6 +233,7 @@ class PlaceChannel:
         why = ""
         try:
             while line := await stream.readline():
+                self._heard_at = time.monotonic()
                 self._take_line(line)
         except BrokenAnswer as error:
             why = error.why
@@ -242,6 +251,8 @@ class PlaceChannel:
         if line == b"lost\n":
             raise BrokenAnswer("it was ended there")
         answer = parse_answer(line[:-1])
+        if answer.id == 0 and answer.kind == "y":  # it answers a beat
+            return
         call = self._calls.get(answer.id)
         if call is None:
             raise BrokenAnswer(f"an answer to no request: {answer.id} {answer.kind}")
@@ -261,10 +272,23 @@ class PlaceChannel:
                 call.done.set_exception(PlaceLost(self.name, why, has_started=None))
                 call.done.exception()  # whoever waits gets it; nobody may wait any more
 
-    async def _beat(self) -> None:
+    async def _beat(self, seconds: float) -> None:
+        """Tell the helper that somebody is there, and give it up when it says nothing any more."""
+        stdin = self._process.stdin
+        assert stdin is not None
+        waiting = 0
+        self._heard_at = time.monotonic()
         while not self.is_lost:
-            await asyncio.sleep(BEAT_SECONDS)
-            await self._send(b"beat\n")
+            await asyncio.sleep(seconds)
+            before, waiting = waiting, stdin.transport.get_write_buffer_size()
+            if waiting < before:  # it reads what is sent
+                self._heard_at = time.monotonic()
+            silent = time.monotonic() - self._heard_at
+            if silent > seconds * _SILENT_BEATS:
+                self._lose(f"its helper has said nothing for {silent:.0f} s")
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._send(b"beat\n")
 
     async def send(
         self,

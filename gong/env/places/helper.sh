@@ -657,7 +657,7 @@ serve() {
     jobs >/dev/null 2>&1 # collects what has ended
     k=${line%% *} line=${line#* }
     case $k in
-    beat) [ "$w" ] && kill -USR1 "$w" 2>/dev/null; continue ;;
+    beat) say 0 y; [ "$w" ] && kill -USR1 "$w" 2>/dev/null; continue ;;
     quit) break ;;
     esac
     j=1

@@ -11,7 +11,7 @@ import os
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...errors import PlaceLost
-from .connection import PlaceChannel
+from .connection import BEAT_SECONDS, PlaceChannel
 from .looks import Looks
 from .messages import AnswerLine, BrokenAnswer, build_error
 
@@ -95,12 +95,15 @@ class Link:
         variables: Mapping[str, str],
         prepare: Callable[[], Awaitable[None]] | None = None,
         release: Callable[[], Awaitable[None]] | None = None,
+        *,
+        beat_seconds: float = BEAT_SECONDS,
     ) -> None:
         self.name = name
         self.users = 0
         """Environments that use it."""
         self._build_argv, self._variables = build_argv, variables
         self._prepare, self._release = prepare, release
+        self._beat_seconds = beat_seconds
         self._connection: PlaceChannel | None = None
         self._opening = asyncio.Lock()
         self.requests = 0
@@ -118,7 +121,9 @@ class Link:
                 self._connection = None
             elif self._prepare is not None:
                 await self._prepare()
-            self._connection = await PlaceChannel.open(self.name, self._build_argv, self._variables)
+            self._connection = await PlaceChannel.open(
+                self.name, self._build_argv, self._variables, self._beat_seconds
+            )
             return self._connection
 
     def copy(self) -> Link:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
 import signal
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -83,3 +85,88 @@ async def test_an_invented_answer_is_an_error_of_the_place_and_has_no_effect(
         with pytest.raises(Exception, match=r"does not answer as it should|no greeting"):
             await asyncio.wait_for(env.initialize(), 60)
         await env.cleanup()
+
+
+def build_far(text: str) -> tuple[str, ...]:
+    """Return a channel behind which the helper has a session of its own, as on another machine."""
+    return ("sh", "-c", 'cat | setsid -w sh -c "$1" | cat', "sh", text)
+
+
+@pytest.mark.slow
+async def test_a_channel_that_falls_silent_is_given_up(tmp_path: Path) -> None:
+    """M126: nothing comes through any more, and nothing tells so; both ends find out."""
+    env = PlaceEnvironment(Link("sh:test", build_far, ENVIRON, beat_seconds=0.5), str(tmp_path))
+    await env.initialize()
+    begun = asyncio.Event()
+    command = "echo $$ > pid; echo begun; sleep 300"
+    running = asyncio.create_task(env.exec_command(command, on_output=lambda _: begun.set()))
+    await asyncio.wait_for(begun.wait(), 60)
+    pid = int((tmp_path / "pid").read_text())
+    for relay in list_children((await env.link.connect()).pid):
+        if not list_children(relay):
+            os.kill(relay, signal.SIGSTOP)
+    with pytest.raises(PlaceLost, match=r"said nothing for \d+ s.*had started"):
+        await asyncio.wait_for(running, 60)
+    await asyncio.to_thread(wait_for_end, [pid])
+    assert (await env.exec_command("echo again")).output == b"again\n"
+    await env.cleanup()
+
+
+KILLS = int(os.environ.get("TEST_KILLS", "9"))
+"""How many kills at random moments; a third of them are of the client."""
+OLD, NEW = b"old\n" * 50_000, b"new\n" * 60_000
+
+
+@pytest.mark.slow
+async def test_kills_at_random_moments_leave_no_process_and_no_half_file(tmp_path: Path) -> None:
+    """M126: of the channel, the helper, and its guard."""
+    chance = random.Random(KILLS)
+    env = PlaceEnvironment(Link("sh:test", build_far, ENVIRON), str(tmp_path))
+    await env.initialize()
+    for number in range(KILLS - KILLS // 3):
+        await env.write_file("f", OLD)
+        seconds = f"3000{number}"
+        command = f"setsid sleep {seconds} & (sleep {seconds}; :) & sleep {seconds}"
+        channel = (await env.link.connect()).pid
+        tasks = [asyncio.create_task(env.exec_command(command))]
+        tasks += [asyncio.create_task(env.write_file(name, NEW)) for name in ("f", "g")]
+        await asyncio.sleep(chance.random() * 0.4)
+        kill_one(channel, chance)
+        done = await asyncio.wait_for(asyncio.gather(*tasks[1:], return_exceptions=True), 60)
+        assert all(one is None or isinstance(one, PlaceLost) for one in done), done
+        await asyncio.wait(tasks[:1], timeout=1)
+        tasks[0].cancel()  # where only the guard is gone, the command still runs
+        (ended,) = await asyncio.gather(tasks[0], return_exceptions=True)
+        assert isinstance(ended, PlaceLost | asyncio.CancelledError), ended
+        if not isinstance(ended, PlaceLost):  # nobody was told of a loss so far
+            with suppress(PlaceLost):
+                await env.exec_command("true")
+        assert (await env.exec_command("echo again")).output == b"again\n"
+        await asyncio.to_thread(wait_until_clean, tmp_path, seconds)
+        assert (tmp_path / "f").read_bytes() in {OLD, NEW}
+        assert not (tmp_path / "g").exists() or (tmp_path / "g").read_bytes() == NEW
+        (tmp_path / "g").unlink(missing_ok=True)
+    await env.cleanup()
+
+
+def kill_one(channel: int, chance: random.Random) -> None:
+    """Kill the channel, or a process of the helper: its first one, the guard, or main."""
+    far = [child for child in list_children(channel) if list_children(child)]
+    guards = [child for shell in far for child in list_children(shell)]
+    mains = [child for guard in guards for child in list_children(guard)]
+    kind = chance.choice(["channel", far, guards, mains])
+    if kind == "channel" or not kind:
+        os.killpg(channel, signal.SIGKILL)
+    else:
+        os.kill(int(chance.choice(kind)), signal.SIGKILL)
+
+
+def wait_until_clean(folder: Path, seconds: str) -> None:
+    """Wait until no process sleeps so long, and no file is being written."""
+    while has_sleeper(seconds) or list(folder.glob(".gong-*")):
+        time.sleep(0.05)
+
+
+def has_sleeper(seconds: str) -> bool:
+    argv = ("pgrep", "-f", f"sleep {seconds}($|[^0-9])")
+    return subprocess.run(argv, capture_output=True, check=False).returncode == 0
