@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from tape.places.resolve import resolve_in_tape
 
 from ..checkpoints import rewind
-from ..env.wrappers import EnvironmentWrapper, is_place
+from ..env.wrappers import is_place
 from ..errors import NothingToUndo
 
 if TYPE_CHECKING:
@@ -85,15 +85,12 @@ def build_file_patches(
 
 def _find_disk(session: Session) -> PlaceDisk | None:
     """Return the files of the place where the session's tools act; None on this machine."""
-    env = session.setup.env
-    while isinstance(env, EnvironmentWrapper):
-        env = env.inner
-    if not is_place(env):
+    if not is_place(session.setup.env):
         return None
     from ..checkpoints.place_disk import PlaceDisk  # only in a place
-    from ..env.places.environment import PlaceEnvironment
+    from ..env.places.environment import find_place
 
-    assert isinstance(env, PlaceEnvironment)
+    env = find_place(session.setup.env)
     if env.disk is None:
         env.disk = PlaceDisk(env.name, env.open_copy)
     assert isinstance(env.disk, PlaceDisk)

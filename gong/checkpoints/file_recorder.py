@@ -272,13 +272,10 @@ async def _build_source(
     local = find_local_environment(env)
     if local is not None:
         return LocalFolder(local, folder, skip)
-    from ..env.places.environment import PlaceEnvironment  # only in a place
+    from ..env.places.environment import find_place  # only in a place
     from .place_folder import PlaceFolder
 
-    while isinstance(env, EnvironmentWrapper):
-        env = env.inner
-    assert isinstance(env, PlaceEnvironment)
-    return await PlaceFolder.open(env, folder, skip)
+    return await PlaceFolder.open(find_place(env), folder, skip)
 
 
 def find_local_environment(env: ExecutionEnvironment) -> LocalEnvironment | None:

@@ -466,14 +466,20 @@ def _require_skill(host: OpenSession, prompt: str) -> None:
         )
 
 
-def _attach_files(host: OpenSession, words: str, *, is_verbose: bool) -> None:
+async def _attach_files(host: OpenSession, words: str, *, is_verbose: bool) -> None:
     """Give the model the files that words name with `@`, and say which cannot be given."""
-    from ..repl.typing.mentions import read_mentions  # only such prompts
+    from ..env.wrappers import is_place  # only such prompts
+    from ..repl.typing.mentions import read_mentions
     from ..repl.typing.pictures import PictureRules
 
     setup = host.session.setup
     rules = PictureRules.from_session(host.models.settings, setup.model)
-    mentions = read_mentions(words, setup.env.working_directory, rules)
+    if is_place(setup.env):
+        from ..repl.typing.place_mentions import read_place_mentions  # only in a place
+
+        mentions = await read_place_mentions(words, setup.env, rules)
+    else:
+        mentions = read_mentions(words, setup.env.working_directory, rules)
     for document in mentions.documents:
         host.session.attach(document)
     for remark in mentions.remarks:
@@ -507,7 +513,7 @@ async def _run_prompt(
         if schema is not None:
             host.session.require_object(schema)
         if "@" in options.typed_prompt:
-            _attach_files(host, options.typed_prompt, is_verbose=options.verbose)
+            await _attach_files(host, options.typed_prompt, is_verbose=options.verbose)
         code = await answer_prompt(host, prompt, options.output, out=out, warn=print_warning)
     from ..context.remote_state import finish_pushes  # the session is over
 

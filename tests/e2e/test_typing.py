@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -140,6 +141,33 @@ def test_commands_are_completed_as_they_are_typed(chat):
         now.wait_for("> /effort high", on_screen=True)
         now.type(ENTER)
         now.wait_for("effort: high, from the next call on")
+
+
+def test_files_of_another_place_are_completed_and_given_along(place, chat):
+    """M126: those over there, not those here."""
+    far = place.folder / "../far"
+    (far / "node_modules").mkdir(parents=True)
+    (far / "calc there.py").write_text("one\n")
+    (far / "node_modules/calc.py").write_text("two\n")
+    (place.folder / "calc here.py").write_text("three\n")
+    lead = place.folder / "../lead"
+    lead.write_text(f'#!/bin/sh\nfor text; do :; done\ncd {far.resolve()}\nexec sh -c "$text"\n')
+    lead.chmod(0o755)
+    config = Path(place.env["HOME"], ".config/gong/config.toml")
+    config.parent.mkdir(parents=True, exist_ok=True)
+    with config.open("a") as file:
+        file.write(f'\n[env.box]\nplace = "ssh://far"\nprogram = ["{lead.resolve()}"]\n')
+    model = place.script({"text": "one"})
+    with chat("-m", model, "--env", "box") as now:
+        now.type("look at @calc")
+        now.wait_for("calc there.py", on_screen=True)
+        assert "calc here.py" not in now.text()
+        now.type("\t")
+        now.wait_for('@"calc there.py"', on_screen=True)
+        now.type(' @"calc here.py"' + ENTER)
+        now.wait_for("attached calc there.py: 1 lines")
+        now.wait_for("main · ready", on_screen=True)
+    assert find_documents(place) == [['<file path="calc there.py">\none\n</file>']]
 
 
 def test_files_are_completed_and_given_along(place, chat):

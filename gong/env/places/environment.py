@@ -24,6 +24,7 @@ from ..local import QUIET_VARIABLES
 from ..processes import CommandOutput
 from ..protocol import ChangeRefusal, DirEntry, ExecResult, Platform, resolve_path
 from ..scanner import LinePart, read_lines
+from ..wrappers import EnvironmentWrapper
 from .link import CommandStream, Link, PlaceRequestFailed, RequestAnswers, decode_path
 from .listing import PlaceFiles, find_in_place, list_not_ignored, search_in_place
 from .looks import MAX_LOOK_BYTES, Look
@@ -32,7 +33,7 @@ from .messages import BrokenAnswer, build_error, build_exports, parse_records, p
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
-    from ..protocol import FileUpdate, LineMatches, ListedPath, Search
+    from ..protocol import ExecutionEnvironment, FileUpdate, LineMatches, ListedPath, Search
     from .connection import Greeting
     from .messages import AnswerLine, FoundPath, RemoteState
 
@@ -649,6 +650,14 @@ class PlaceEnvironment:
         return PlaceLost(
             self.name, f"its helper does not answer as it should: {what}", has_started=None
         )
+
+
+def find_place(env: ExecutionEnvironment) -> PlaceEnvironment:
+    """Return the environment of another place that is inside of wrappers; `is_place` says so."""
+    while isinstance(env, EnvironmentWrapper):
+        env = env.inner
+    assert isinstance(env, PlaceEnvironment)
+    return env
 
 
 class _RemoteCommand:

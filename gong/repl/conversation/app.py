@@ -585,7 +585,19 @@ class _Conversation:
         self.spoken = True
         self.terminal.print(self.screen.prompt(self.typing.fold_text(text)))
         self.typing.attach_documents(text)
-        self.tasks.create_task(self._show_run(self.session.submit(clean_words(text))))
+        work = self.session.submit(clean_words(text))
+        if self.typing.is_elsewhere:
+            work = self._read_then(text, work)
+        self.tasks.create_task(self._show_run(work))
+
+    async def _read_then(
+        self, text: str, work: AsyncGenerator[Event, None]
+    ) -> AsyncGenerator[Event, None]:
+        """Fetch the files that words name from another place before their run."""
+        async with aclosing(work):
+            await self.typing.attach_from_place(text)
+            async for event in work:
+                yield event
 
     async def _show_run(
         self, work: AsyncGenerator[Event, None], after: Callable[[], str] = lambda: ""

@@ -27,7 +27,7 @@ from tape.places.checkout import find_checkout
 from tape.text import show_controls
 
 from ...credentials import Credentials
-from ...env.wrappers import find_folder_here
+from ...env.wrappers import find_folder_here, is_place
 from ...errors import GongError
 from ...llm.models import EffortChoice
 from ...llm.provider_factory import is_configured
@@ -40,7 +40,7 @@ from ..mention_grammar import ARGUMENT_BEGIN, COMMAND_BEGIN, MENTION_BEGIN
 from .file_names import FolderNames, find_names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from prompt_toolkit.completion import CompleteEvent
     from prompt_toolkit.document import Document
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from tape.index.tape_filter import Checkout
 
     from ...assembly.open_session import OpenSession
-    from ...env.protocol import ProgramRunner
     from ...llm.models import ModelInfo
 
 MAX_OFFERED = 50
@@ -80,11 +79,14 @@ class InputCompleter(Completer):
     """Completions of commands, their arguments, and files."""
 
     def __init__(
-        self, host: OpenSession, env: ProgramRunner, commands: Mapping[str, tuple[str, str]]
+        self,
+        host: OpenSession,
+        list_files: Callable[[], Sequence[str]],
+        commands: Mapping[str, tuple[str, str]],
     ) -> None:
         """`commands` is the argument of each command, and what it does."""
         self._host, self._commands = host, commands
-        self._files = FolderNames(env, host.session.setup.env.working_directory)
+        self._files = FolderNames(list_files)
 
     @cached_property
     def _checkout(self) -> Checkout:
@@ -147,7 +149,8 @@ class InputCompleter(Completer):
             yield from self._complete_model(typed)
             return
         elif name in {"image", "add-dir"}:
-            words = self._files.list_names()
+            is_here = not is_place(self._host.session.setup.env)
+            words = self._files.list_names() if is_here else ()  # of this machine
         else:
             words = self._list_words(name)
         notes = _WORD_NOTES.get(name, {})
@@ -211,7 +214,9 @@ def _describe_model(info: ModelInfo, *, has_key: bool) -> str:
 
 
 def build_completer(
-    host: OpenSession, env: ProgramRunner, commands: Mapping[str, tuple[str, str]]
+    host: OpenSession,
+    list_files: Callable[[], Sequence[str]],
+    commands: Mapping[str, tuple[str, str]],
 ) -> Completer:
-    """Return the completer of a session, which works in threads; `env` runs git."""
-    return ThreadedCompleter(InputCompleter(host, env, commands))
+    """Return the completer of a session, which works in threads; `list_files` blocks."""
+    return ThreadedCompleter(InputCompleter(host, list_files, commands))

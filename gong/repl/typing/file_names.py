@@ -1,25 +1,30 @@
 """The files of the working folder, found by parts of their names.
 
-In a repository they are what git tracks and what it does not ignore; elsewhere a bounded walk.
+In a repository they are what git tracks and what it does not ignore; elsewhere a bounded walk. In
+another place they are listed over there.
 """
 
 from __future__ import annotations
 
+import asyncio
 from heapq import nsmallest
 from threading import Lock
 from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
-from ...checkpoints.folder_listing import list_folder
+from ...checkpoints.folder_listing import HEAVY_FOLDERS, is_utf8, list_folder
+from ...errors import PlaceLost
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from asyncio import AbstractEventLoop
+    from collections.abc import Callable, Iterable, Sequence
 
-    from ...env.protocol import ProgramRunner
+    from ...env.protocol import ExecutionEnvironment, ProgramRunner
 
 MAX_FILES = 50_000
 """Files outside of a repository that are looked at."""
 _FRESH_SECONDS = 5.0
+_PLACE_SECONDS = 20.0
 _NAMES_PER_TURN = 1000
 _REST_SECONDS = 0.001
 
@@ -27,8 +32,8 @@ _REST_SECONDS = 0.001
 class FolderNames:
     """The names of files and folders below a folder, listed again when they are old."""
 
-    def __init__(self, env: ProgramRunner, folder: str) -> None:
-        self._env, self._folder = env, folder
+    def __init__(self, list_files: Callable[[], Sequence[str]]) -> None:
+        self._list_files = list_files
         self._lock = Lock()
         self._names: tuple[str, ...] = ()
         self._listed_at = -_FRESH_SECONDS
@@ -40,11 +45,32 @@ class FolderNames:
         """
         with self._lock:
             if monotonic() - self._listed_at >= _FRESH_SECONDS:
-                listing = list_folder(self._env, self._folder, (), MAX_FILES)
-                files = (*listing.tracked, *listing.others)
+                files = self._list_files()
                 self._names = (*_list_folders(files), *files)
                 self._listed_at = monotonic()
             return self._names
+
+
+def list_local_files(env: ProgramRunner, folder: str) -> Sequence[str]:
+    """Return the files of a folder of this machine, by path relative to it."""
+    listing = list_folder(env, folder, (), MAX_FILES)
+    return (*listing.tracked, *listing.others)
+
+
+def list_place_files(env: ExecutionEnvironment, loop: AbstractEventLoop) -> Sequence[str]:
+    """Return the files of the folder of another place, asked in the loop of its environment.
+
+    It blocks: call it in a thread. None are returned where the place does not answer.
+    """
+    from ...env.places.environment import find_place  # only in a place
+
+    place = find_place(env)
+    work = place.list_files(place.working_directory, HEAVY_FOLDERS)
+    try:
+        items = asyncio.run_coroutine_threadsafe(work, loop).result(_PLACE_SECONDS)
+    except (PlaceLost, OSError, TimeoutError):
+        return ()
+    return [item.path for item in items if is_utf8(item.path)][:MAX_FILES]
 
 
 def _list_folders(files: Iterable[str]) -> list[str]:

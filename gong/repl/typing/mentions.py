@@ -13,6 +13,7 @@ typed                 given along
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -21,7 +22,7 @@ from ...llm.picture_sources import detect_picture_type
 from .pictures import attach_picture
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from .pictures import PictureRules
 
@@ -41,18 +42,22 @@ class MentionedFiles(NamedTuple):
     """What a person should know: what was given, cut, or could not be read."""
 
 
-def read_mentions(text: str, folder: str, rules: PictureRules) -> MentionedFiles:
+def read_mentions(
+    text: str, folder: str, rules: PictureRules, locate: Callable[[str], Path] | None = None
+) -> MentionedFiles:
     """Return the documents that a prompt names with `@`, each once; it reads files.
 
-    Relative paths start at `folder`, `~` is the user's home.
+    Relative paths start at `folder`, `~` is the user's home; `locate` says where the file of a
+    name is otherwise.
     """
+    locate = partial(_locate_file, folder) if locate is None else locate
     mentions = MentionedFiles([], [])
     seen: set[tuple[Path, str]] = set()
     for match in _MENTION.finditer(text):
-        name, lines = _find_file(match, folder)
+        name, lines = _find_file(match, locate)
         if name is None:
             continue
-        path = Path(folder, name).expanduser() if name.startswith("~") else Path(folder, name)
+        path = locate(name)
         if (path, lines) in seen:
             continue
         seen.add((path, lines))
@@ -63,8 +68,25 @@ def read_mentions(text: str, folder: str, rules: PictureRules) -> MentionedFiles
     return mentions
 
 
-def _find_file(match: re.Match[str], folder: str) -> tuple[str | None, str]:
+def list_mentioned_names(text: str) -> list[str]:
+    """Return the names that may be files which a prompt names, as typed, each once."""
+    matches = _MENTION.finditer(text)
+    return [*dict.fromkeys(name for match in matches for name, _ in _list_tries(match) if name)]
+
+
+def _locate_file(folder: str, name: str) -> Path:
+    return Path(folder, name).expanduser() if name.startswith("~") else Path(folder, name)
+
+
+def _find_file(match: re.Match[str], locate: Callable[[str], Path]) -> tuple[str | None, str]:
     """Return the path that a mention names, as typed, and its lines such as `:10-20`."""
+    for name, lines_of in _list_tries(match):
+        if name and locate(name).exists():
+            return name, lines_of
+    return None, ""
+
+
+def _list_tries(match: re.Match[str]) -> Sequence[tuple[str, str]]:
     if match["quoted"]:
         tries: Sequence[tuple[str, str]] = [(match["quoted"], match["after"] or "")]
     else:
@@ -75,11 +97,7 @@ def _find_file(match: re.Match[str], folder: str) -> tuple[str | None, str]:
             tries.append((candidate, ""))
             if lines is not None:
                 tries.append((candidate[: lines.start()], lines[0]))
-    for name, lines_of in tries:
-        path = Path(folder, name)
-        if name and (path.expanduser() if name.startswith("~") else path).exists():
-            return name, lines_of
-    return None, ""
+    return tries
 
 
 def _add_document(

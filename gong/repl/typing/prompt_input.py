@@ -26,11 +26,13 @@ from prompt_toolkit.search import SearchDirection, start_search
 from tape.errors import TapeError
 
 from ...checkpoints.file_recorder import find_local_environment
+from ...env.wrappers import is_place
 from ...errors import GongError
 from ...tools.command import describe_border
 from ..draw.lines import INDENT, StyledLine, clip_line, escape_text
 from ..draw.styles import THEMES
 from .completion import build_completer
+from .file_names import list_local_files, list_place_files
 from .input_history import open_history
 from .keys import KeyMap
 from .mentions import read_mentions
@@ -58,6 +60,7 @@ if TYPE_CHECKING:
     from ...agent.documents import AttachedDocument
     from ...assembly.open_session import OpenSession
     from ..draw.terminal import Terminal
+    from .mentions import MentionedFiles
 
 _TAIL_BYTES, _TAIL_LINES = 8_000, 5
 """How much is shown of what a command of the user prints, while it runs."""
@@ -87,17 +90,20 @@ class PromptInput:
         self.keys = KeyMap(host.models.settings.keys)
         self._parts = DraftParts()
         self._folder = host.session.setup.env.working_directory
-        self._local = find_local_environment(host.session.setup.env)
+        env = host.session.setup.env
+        self._local = find_local_environment(env)
         self.menu = CompletionMenu(self._draft)
         self._tasks: set[asyncio.Task[None]] = set()
         self._tails: list[tuple[str, bytearray]] = []
         """The end of what each running command of the user has printed."""
         self.history: History = open_history(host.library.store.tapes.parent, self._folder)
-        self.completer: Completer = (
-            DummyCompleter()
-            if self._local is None
-            else build_completer(host, self._local, commands)
-        )
+        self.completer: Completer = DummyCompleter()
+        if self._local is not None:
+            list_files = partial(list_local_files, self._local, self._folder)
+            self.completer = build_completer(host, list_files, commands)
+        elif is_place(env):
+            list_there = partial(list_place_files, env, asyncio.get_running_loop())
+            self.completer = build_completer(host, list_there, commands)
 
     def _draft(self) -> Buffer:
         return self._terminal().draft
@@ -114,11 +120,30 @@ class PromptInput:
         """Give the files and pictures that words name to the model with them."""
         for document in self._parts.list_pictures(text):
             self._host.session.attach(document)
-        mentions = read_mentions(self._parts.fold_text(text), self._folder, self._read_rules())
+        if not self.is_elsewhere:
+            self._attach_mentions(
+                read_mentions(self._parts.fold_text(text), self._folder, self._read_rules())
+            )
+
+    async def attach_from_place(self, text: str) -> None:
+        """Give the files that words name, and that are in another place, to the model with them."""
+        from .place_mentions import read_place_mentions  # only in a place
+
+        env = self._host.session.setup.env
+        self._attach_mentions(
+            await read_place_mentions(self._parts.fold_text(text), env, self._read_rules())
+        )
+
+    def _attach_mentions(self, mentions: MentionedFiles) -> None:
         for document in mentions.documents:
             self._host.session.attach(document)
         if mentions.remarks:
             self.say("\n".join(mentions.remarks))
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether the files that words name are in another place."""
+        return is_place(self._host.session.setup.env)
 
     def attach_again(self, texts: Sequence[str]) -> None:
         """Attach the documents of queued words again, after one of them was withdrawn."""
@@ -129,6 +154,8 @@ class PromptInput:
         for text in texts:
             for document in self._parts.list_pictures(text):
                 self._host.session.attach(document)
+            if self.is_elsewhere:
+                continue
             mentions = read_mentions(self._parts.fold_text(text), self._folder, self._read_rules())
             for document in mentions.documents:
                 self._host.session.attach(document)

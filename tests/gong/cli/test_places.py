@@ -46,10 +46,10 @@ def here(home):
     return folder
 
 
-def play(gong, here, answers, *argv, code=0, **variables):
+def play(gong, here, answers, *argv, code=0, prompt="go", **variables):
     (here.parent / "script.json").write_text(json.dumps(answers))
     model = ("-m", f"scripted/{here.parent}/script.json")
-    return gong("-p", "go", *model, *argv, code=code, cwd=here, **variables)
+    return gong("-p", prompt, *model, *argv, code=code, cwd=here, **variables)
 
 
 def test_tools_act_in_the_place_and_nothing_changes_here(gong, far, here):
@@ -76,6 +76,25 @@ def read_entries(here):
     done = warm.run_text([tape, "log", "--json"], cwd=here, env=environment(here.parent))
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
+
+
+def test_files_that_a_prompt_names_are_those_of_the_place(gong, far, here):
+    """M126."""
+    (here / "only here.txt").write_text("secret of here\n")
+    (far / "docs").mkdir()
+    (far / "docs/x.md").write_text("one\ntwo\n")
+    (far / "to-x").symlink_to("docs/x.md")
+    prompt = f'see @calc.py @docs/ @to-x:2 @"only here.txt" @{here}/calc.py @~/none @nobody'
+    (here / "calc.py").write_text("of here\n")
+    play(gong, here, [{"text": "done"}], "--env", "box", prompt=prompt)
+    told = json.dumps(read_entries(here))
+    for document in (
+        '<file path="calc.py">\na - b\n</file>',
+        '<folder path="docs/">\nx.md\n</folder>',
+        '<file path="to-x" lines="2-2" of="2">\ntwo\n</file>',
+    ):
+        assert json.dumps(document)[1:-1] in told
+    assert "secret of here" not in told
 
 
 @pytest.mark.parametrize(
