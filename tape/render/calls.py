@@ -61,6 +61,8 @@ class RenderedCall(NamedTuple):
     """Whether the body is that; else it is what a tool of an agent's own is about, as text."""
     is_markdown: bool = False
     """Whether that text is Markdown."""
+    place: str = ""
+    """Where it acted, as in "in docker:web:", where the call before acted elsewhere."""
 
 
 def render_call(

@@ -153,7 +153,8 @@ def _describe_payload(data: Payload) -> str:
 def _describe_minor_payload(data: Payload) -> str:
     match data:
         case ToolStart():
-            return f"{data.name} {_decode_raw_json(data.args)}".rstrip()
+            where = "" if data.environment is None else f"in {data.environment.name}: "
+            return f"{where}{data.name} {_decode_raw_json(data.args)}".rstrip()
         case Repair():
             return f"{data.kind}: {data.why}"
         case Error():
@@ -252,6 +253,7 @@ def render_parts(
             yield from _show_text(describe_stop(data))
         case ToolResult():
             if call is not None:
+                yield from [call.place] if call.place else []
                 yield from call.head
                 is_shown_below = data.files and not data.is_error
                 yield from () if is_shown_below or is_call_repeated(data, call) else call.body
@@ -409,6 +411,8 @@ SPOKEN = frozenset({User, Assistant, ToolResult, Context, Anchor})
 class Conversation:
     """Shows entries one after the other, oldest first; each call once, with its result.
 
+    Where a call acted in another place than the call before, that place is named.
+
     entry            what is shown                         calls that wait
     user, assistant  the calls that wait, then its texts   its own calls
     tool.start       nothing                               its call has the arguments it ran with
@@ -419,6 +423,10 @@ class Conversation:
     def __init__(self, options: RenderOptions = PLAIN) -> None:
         self.options = options
         self._waiting: dict[str, tuple[ToolCall, Raw]] = {}
+        self._places: dict[str, str] = {}
+        """Where calls that wait were started; "" for this machine."""
+        self._place = ""
+        """Where the call acted that was shown last."""
 
     def render_turn(self, entry: Entry) -> str:
         """Return what an entry adds to the conversation as text, all its lines at once.
@@ -456,6 +464,7 @@ class Conversation:
         """Return whether an entry only says that a call started, and with what."""
         if type(data) is not ToolStart:
             return False
+        self._places[data.call_id] = "" if data.environment is None else data.environment.name
         if data.args is not NO_JSON and bytes(data.args) and data.call_id in self._waiting:
             self._waiting[data.call_id] = self._waiting[data.call_id][0], data.args
         return True
@@ -463,7 +472,15 @@ class Conversation:
     def take_call(self, result: ToolResult) -> RenderedCall | None:
         """Return the call that a result answers; None where it is not known any more."""
         call = self._waiting.pop(result.call_id, None)
-        return call and _render_call(*call, self.options.paint)
+        place = self._places.pop(result.call_id, self._place)
+        if call is None:
+            return None
+        rendered = _render_call(*call, self.options.paint)
+        if place == self._place:
+            return rendered
+        self._place = place
+        where = f"in {to_single_line(place)}:" if place else "on the machine of the session:"
+        return rendered._replace(place=where)
 
     def take_waiting(self) -> list[RenderedCall]:
         """Return the calls that got no result."""

@@ -70,6 +70,8 @@ def render_end_markdown(conversation: Conversation) -> Iterator[str]:
 
 
 def _render_call_markdown(call: RenderedCall, *, is_done: bool = False) -> Iterator[list[str]]:
+    if call.place:
+        yield [f"*{escape_markdown(call.place)}*"]
     yield fence_code(_split_lines(call.head), "console" if call.head[0].startswith("$") else "")
     if not call.body or is_done:
         return

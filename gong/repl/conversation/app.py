@@ -48,7 +48,7 @@ from ...agent.events import (
     Warn,
 )
 from ...context.remote_state import RemoteWatch
-from ...env.wrappers import is_place
+from ...env.wrappers import find_place_name, is_place
 from ...errors import GongError
 from ..commands import mcp, skill
 from ..commands.command import CommandReply, format_model_name
@@ -673,6 +673,7 @@ class _Conversation:
             len(self.waiting.list_texts()),
             len(self.session.run_state.background.running),
             tuple(state),
+            find_place_name(self.session.setup.env) if self.typing.is_elsewhere else "",
         )
         line = render_status_line(facts, self.terminal.columns)
         return StyledLine(line, "error" if self.screen.has_failed else "")

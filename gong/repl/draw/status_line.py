@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 
 _MIN_NAME = 8
+_MAX_PLACE = 30
 _GAP = " · "
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _TURNS_PER_SECOND = 7
@@ -86,10 +87,12 @@ class StatusFacts(NamedTuple):
     """Commands in the background."""
     state: tuple[str, ...] = ()
     """What happens, and what is waited for."""
+    place: str = ""
+    """Where tools act, if not on this machine."""
 
 
 def render_status_line(facts: StatusFacts, columns: int) -> str:
-    """Return mode · model · context · cost · queue · tasks · branch · state, at most so wide.
+    """Return mode, model, context, cost, queue, tasks, place, branch and state, at most so wide.
 
     If it is too long, the provider's name is left out first; then parts are dropped in this order:
     tasks, context, model, mode, queue, cost. The model's name is shortened before it is dropped.
@@ -104,7 +107,8 @@ def render_status_line(facts: StatusFacts, columns: int) -> str:
 
     def join(model: str) -> str:
         shown = (parts["mode"], model, parts["context"], parts["cost"], parts["queue"])
-        rest = (parts["tasks"], facts.branch, *facts.state)
+        place = clip_line(facts.place, _MAX_PLACE)
+        rest = (parts["tasks"], place, facts.branch, *facts.state)
         return _GAP.join(part for part in (*shown, *rest) if part)
 
     model = facts.model.partition("/")[2] or facts.model

@@ -35,21 +35,21 @@ async def read_place_mentions(
     remarks: list[str] = []
     with TemporaryDirectory(prefix="gong-mentions-") as copies:
         try:
-            remarks += [remark for name in names if (remark := await _copy(env, name, copies))]
+            remarks += [remark for name in names if (remark := await _copy_file(env, name, copies))]
         except PlaceLost as error:
             return MentionedFiles([], [f"@ gives no files: {error}"])
         mentions = read_mentions(
-            text, env.working_directory, rules, lambda name: _locate(env, name, copies)
+            text, env.working_directory, rules, lambda name: _locate_copy(env, name, copies)
         )
     mentions.remarks.extend(remarks)
     return mentions
 
 
-def _locate(env: PlaceEnvironment, name: str, copies: str) -> Path:
+def _locate_copy(env: PlaceEnvironment, name: str, copies: str) -> Path:
     return Path(copies + env.resolve(name, exact=True))
 
 
-async def _copy(env: PlaceEnvironment, name: str, copies: str) -> str:
+async def _copy_file(env: PlaceEnvironment, name: str, copies: str) -> str:
     """Copy a file, or the names in a folder; return why it is not, "" where it is or is not there.
 
     A name that is none of the place is no mention.
@@ -57,7 +57,7 @@ async def _copy(env: PlaceEnvironment, name: str, copies: str) -> str:
     try:
         path = env.resolve(name, exact=True)
         state = (await env.find_states([path], follow=True))[path]
-        copy = _locate(env, name, copies)
+        copy = _locate_copy(env, name, copies)
         if isinstance(state, OSError):
             return ""
         if stat.S_ISDIR(state.mode):

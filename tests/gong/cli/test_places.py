@@ -71,6 +71,28 @@ def test_tools_act_in_the_place_and_nothing_changes_here(gong, far, here):
     assert "secret-7" not in results[-1]
 
 
+def test_a_tape_shows_where_its_calls_acted(gong, far, here):
+    """M125: `tape show`, `tape cat`, and exports in Markdown."""
+    play(gong, here, CALLS, "--env", "box", "--yolo")
+    play(gong, here, [CALLS[0], {"text": "here"}], "-c", "--yolo")
+    tape = GONG.with_name("tape")
+
+    def run(*words):
+        done = warm.run_text([tape, *words], cwd=here, env=environment(here.parent))
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    conversation = run("cat")
+    assert conversation.count(f"in ssh://far{far}:\n") == 1
+    assert conversation.count("on the machine of the session:\n") == 1
+    assert "*in ssh://far/" in run("cat", "--md")
+    starts = [entry["id"] for entry in read_entries(here) if entry["type"] == "tool.start"]
+    assert f"in ssh://far{far}: read" in run("show", starts[0])
+    page = here.parent / "page.md"
+    run("export", "--to", "md", "-o", str(page))
+    assert "*in ssh://far/" in page.read_text()
+
+
 def read_entries(here):
     tape = GONG.with_name("tape")
     done = warm.run_text([tape, "log", "--json"], cwd=here, env=environment(here.parent))

@@ -48,6 +48,15 @@ def test_what_is_not_known_is_not_shown():
     assert render_status_line(empty, 80) == "default · a/b:high · 0 % · main · ready"
 
 
+def test_the_line_names_another_place():
+    """M125."""
+    facts = StatusFacts("plan", "a/b", "main", state=("ready",), place="ssh://far/srv")
+    assert render_status_line(facts, 80) == "plan · a/b · ssh://far/srv · main · ready"
+    assert render_status_line(facts, 40) == "plan · b · ssh://far/srv · main · ready"
+    long = facts._replace(place="k8s:" + "x" * 100)
+    assert render_status_line(long, 80) == f"plan · a/b · k8s:{'x' * 25}… · main · ready"
+
+
 def test_a_branch_in_wide_letters_is_cut_by_its_columns():
     facts = StatusFacts("plan", "a/b", "枝枝枝枝枝", state=("ready",))
     assert render_status_line(facts, 16) == "枝枝枝枝枝 · re…"
