@@ -1,6 +1,12 @@
 """`gong -p --env`: a session whose tools act in another place than its folder."""
 
 import json
+import os
+import random
+import shutil
+import subprocess
+import time
+from contextlib import suppress
 
 import pytest
 
@@ -18,6 +24,10 @@ CALLS = [
     },
     {"text": "done"},
 ]
+
+
+KILLS = int(os.environ.get("TEST_KILLS", "9"))
+"""How many kills at random moments; a third of them are of the client."""
 
 
 @pytest.fixture
@@ -182,3 +192,41 @@ def test_gong_env_check_names_what_fails(gong, far, here):
     report = json.loads(done.stdout)
     assert (report["place"], report["failed"]) == (f"ssh://far{far}", [])
     assert report["cases"] >= 150
+
+
+def has_sleeper(seconds):
+    argv = ("pgrep", "-f", f"sleep {seconds}($|[^0-9])")
+    return subprocess.run(argv, capture_output=True, check=False).returncode == 0
+
+
+@pytest.mark.slow
+def test_a_killed_session_leaves_its_place_and_its_tape_whole(home, gong, far, here):
+    """M126: kills of the client at random moments."""
+    chance = random.Random(KILLS)
+    tape = GONG.with_name("tape")
+    for number in range(KILLS // 3):
+        seconds = f"7000{number}"
+        (far / "calc.py").write_text("a - b\n")
+        shutil.rmtree(far / "sub", ignore_errors=True)
+        sleeps = {"name": "bash", "args": {"command": f"sleep {seconds} & sleep {seconds}"}}
+        script = home / "killed.json"
+        script.write_text(json.dumps([*CALLS[:2], {"tool_calls": [sleeps]}, {"text": "never"}]))
+        argv = (GONG, "-p", "go", "-m", f"scripted/{script}", "--env", "box", "--yolo")
+        process = subprocess.Popen(
+            argv, cwd=here, env=environment(home), stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )
+        with suppress(subprocess.TimeoutExpired):
+            process.communicate(timeout=chance.random() * 5)
+        process.kill()
+        process.communicate()
+        while has_sleeper(seconds):
+            time.sleep(0.05)
+        assert (far / "calc.py").read_text() in {"a - b\n", "a + b\n"}
+        new = far / "sub/new.txt"
+        while [*far.rglob(".gong-*")]:
+            time.sleep(0.05)
+        assert not new.exists() or new.read_text() == "new\n"
+        after = play(gong, here, [{"text": "again"}], "--env", "box", "--yolo")
+        assert after.stdout == "again\n"
+        done = warm.run_text([tape, "doctor"], cwd=here, env=environment(home))
+        assert done.returncode == 0, done.stdout + done.stderr
