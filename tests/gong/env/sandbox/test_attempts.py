@@ -49,6 +49,9 @@ def keeps(name, text):
     return check
 
 
+keeps_out = keeps("outside/marker", None)
+
+
 def hides(text):
     return lambda _world, result: text not in result[1]
 
@@ -84,6 +87,15 @@ ATTEMPTS = [
         keeps("outside/marker", None),
     ),
     Attempt(
+        "folder swapped for a link again and again",
+        "mkdir r; (for i in $(seq 40); do rm -rf r; ln -s $OUT r; rm r; mkdir r; done) 2>&- &"
+        " for i in $(seq 40); do echo evil > r/marker; done 2>&-; wait",
+        keeps("outside/marker", None),
+    ),
+    Attempt("up from a descriptor", "exec 9<.; echo > /proc/self/fd/9/$UP/marker", keeps_out),
+    Attempt("its own root", "echo evil > /proc/self/root$OUT/marker", keeps_out),
+    Attempt("root of the first process", "echo evil > /proc/1/root$OUT/marker", keeps_out),
+    Attempt(
         "git hook",
         "echo evil > .git/hooks/pre-commit",
         keeps(f"{PROJECT}/.git/hooks/pre-commit", None),
@@ -108,6 +120,12 @@ ATTEMPTS = [
             and not (world.project / ".git/commondir").exists()
         ),
     ),
+    Attempt(
+        "settings of a worktree",
+        "echo '[a]' > .git/config.worktree",
+        reports(".git/config.worktree"),
+    ),
+    Attempt("hooks swapped for a link", "rm -rf .git/hooks; ln -sn $OUT .git/hooks", fails),
     Attempt("gong's settings of the project", "echo x > .gong/config.toml", fails),
     Attempt("new hooks of the project", "echo x > .gong/hooks.json", fails),
     Attempt("gong's folder made again", "mv .gong g && mkdir .gong", fails),
@@ -151,12 +169,20 @@ ATTEMPTS = [
         fails,
     ),
     Attempt("socket of a path", f"{PYTHON} '{SOCKET}socket.socket(1).connect(\"$SOCKET\")'", fails),
+    Attempt("sockets of the system", "ls -A /run", lambda _world, result: result[:2] == [0, ""]),
     Attempt("socket to a host", refuse_call(41, 40, 1, 0), is_refused),
     Attempt("socket for packets", refuse_call(41, 17, 3, 0), is_refused),
     Attempt("socket to the kernel", refuse_call(41, 16, 3, 0), is_refused),
     Attempt("device", "mknod device c 1 3", fails),
     Attempt("mount", refuse_call(165, 0, 0, 0, 0, 0), is_refused),
     Attempt("new tree of mounts", refuse_call(428, 0, 0, 0), is_refused),
+    Attempt("root mounted again", "mount -o remount,rw /", fails),
+    Attempt("another root", refuse_call(161, 0), is_refused),
+    Attempt("namespace of a process", refuse_call(308, 0, 0), is_refused),
+    Attempt("descriptor by its process", refuse_call(438, 0, 0, 0), is_refused),
+    Attempt("file by its handle", refuse_call(304, 0, 0, 0), is_refused),
+    Attempt("faults of memory", refuse_call(323, 0), is_refused),
+    Attempt("events of the machine", refuse_call(298, 0, 0, 0, 0, 0), is_refused),
     Attempt("namespace", "unshare -Ur true", fails),
     Attempt("namespace by clone3", refuse_call(435, 0, 0), is_refused),
     Attempt("rights of the owner", "touch f; chmod 4755 f", fails),
@@ -220,17 +246,32 @@ def list_commands():
     scope="module", params=list_users(), ids=lambda user: "self" if user is None else "nobody"
 )
 def attempts(request):
-    """Return a world and the result of every attempt in it, all made by one sandbox."""
-    with make_world(request.param) as world:
+    """Return a world and the result of every attempt in it, all made by one sandbox.
+
+    It is in no folder of which a sandbox has its own, so that what is outside can be seen.
+    """
+    with make_world(request.param, "/var/tmp") as world:
         yield from make_attempts(world)
 
 
+def listen_twice():
+    """Return sockets for TCP and UDP on one port that both have free."""
+    while True:
+        listener = socket.create_server(("127.0.0.1", 0))
+        datagrams = socket.socket(type=socket.SOCK_DGRAM)
+        datagrams.settimeout(0)
+        try:
+            datagrams.bind(listener.getsockname())
+        except OSError:
+            listener.close()
+            datagrams.close()
+            continue
+        return listener, datagrams
+
+
 def make_attempts(world):
-    datagrams = socket.socket(type=socket.SOCK_DGRAM)
-    datagrams.bind(("127.0.0.1", 0))
-    datagrams.settimeout(0)
-    port = datagrams.getsockname()[1]
-    listener = socket.create_server(("127.0.0.1", port))
+    listener, datagrams = listen_twice()
+    port = listener.getsockname()[1]
     abstract = f"gong-test-{os.getpid()}-{world.user}"
     hidden, named = socket.socket(socket.AF_UNIX), socket.socket(socket.AF_UNIX)
     hidden.bind(f"\0{abstract}")
@@ -253,6 +294,7 @@ def make_attempts(world):
     world.variables = {
         "PYTHON": world.python,
         "OUT": str(world.outside),
+        "UP": os.path.relpath(world.outside, world.project),
         "PID": str(victim.pid),
         "PORT": str(port),
         "ABSTRACT": abstract,

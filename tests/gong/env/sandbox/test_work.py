@@ -3,6 +3,8 @@
 import ctypes
 import os
 import shutil
+import sys
+import threading
 
 import pytest
 
@@ -64,6 +66,36 @@ def test_a_worktree_is_added_inside_and_commits_work_in_one_of_outside(world):
     assert [result[0] != 0 for result in results] == [True] * 5
 
 
+def test_commits_are_made_where_objects_are_elsewhere():
+    """M220: a repository that borrows the objects of another one (alternates)."""
+    with make_world(folder="/var/tmp") as world:  # inside, /dev/shm is another
+        world.run_outside(f"git clone -q --shared {world.outside}/other shared")
+        outputs = run(
+            world,
+            "cat .git/objects/info/alternates && git log --format=%s",
+            "touch b && git add b && git commit -qm two && git fsck && git log --format=%s",
+            folder=str(world.project / "shared"),
+        )
+    assert outputs[0].split("\n")[1:] == ["one"]
+    assert outputs[1].endswith("two\none")
+
+
+@pytest.mark.slow
+def test_tests_and_packages_work_inside(world):
+    """M220: pytest with its own files, and npm where there is one."""
+    (world.project / "test_a.py").write_text(
+        "def test_a(tmp_path):\n    assert tmp_path.exists()\n"
+    )
+    packages = next(path for path in sys.path if path.endswith("site-packages"))
+    words = f"PYTHONPATH={packages} {world.python} -m pytest -q test_a.py"
+    (output,) = run(world, words)
+    assert output.endswith("[100%]") or "1 passed" in output
+    if shutil.which("npm"):
+        (world.project / "pkg").mkdir()
+        (world.project / "pkg/package.json").write_text('{"name": "pkg", "version": "1.0.0"}')
+        run(world, "npm install --offline --no-audit --no-fund ./pkg && ls node_modules/pkg/")
+
+
 def test_a_folder_of_a_repository_has_its_git_folder(world):
     folder = world.project / "conf"
     outputs = run(
@@ -101,7 +133,14 @@ def test_node_works_inside(world):
 IN_CHANGES = 0x2 | 0x4 | 0x40 | 0x80 | 0x100 | 0x200  # what linux/inotify.h calls modify … delete
 
 
-def test_no_file_appears_because_of_the_sandbox(world):
+def watch_status(world, seen, ended):
+    """Collect what `git status` says outside meanwhile."""
+    while not ended.is_set():
+        seen.add(world.run_outside("git --no-optional-locks status --porcelain --ignored"))
+
+
+@pytest.mark.parametrize("count", [50, pytest.param(200, marks=pytest.mark.slow)])
+def test_no_file_appears_because_of_the_sandbox(world, count):
     """M220: names that are protected and missing stay missing, during commands, too."""
     listing = "git status --porcelain --ignored; ls -A . .git sub .git/modules/sub"
     before = world.run_outside(listing)
@@ -110,10 +149,18 @@ def test_no_file_appears_because_of_the_sandbox(world):
     for folder in (".", ".git", "sub", ".git/modules", ".git/modules/sub", "conf", ".gong"):
         path = os.fsencode(world.project / folder)
         assert library.inotify_add_watch(handle, path, IN_CHANGES) >= 0
-    outputs = run(world, *["ls -A . .git"] * 50)
+    seen, ended = set(), threading.Event()
+    watching = threading.Thread(target=watch_status, args=(world, seen, ended))
+    watching.start()
+    try:
+        outputs = run(world, *["ls -A . .git"] * count)
+    finally:
+        ended.set()
+        watching.join()
     with pytest.raises(BlockingIOError):  # nothing happened
         os.read(handle, 4096)
     os.close(handle)
+    assert seen == {world.run_outside("git status --porcelain --ignored")}
     assert world.run_outside(listing) == before
     assert len({*outputs}) == 1
     names = {path.name for place in (".", ".git") for path in (world.project / place).iterdir()}
