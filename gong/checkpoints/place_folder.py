@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from .folder_listing import WantedFile
 
 T = TypeVar("T")
-_SETTLED_NS = 1_000_000_000
+_SECOND_NS = 1_000_000_000
 """Times of files over there may be whole seconds, and so is its clock."""
 _ATTEMPTS = 3
 _GROUP_BYTES = 8 << 20
@@ -113,12 +113,16 @@ class PlaceFolder:
         return Listing(tracked, sorted(others), remarks, limits, self._has_repository)
 
     def read_clock(self) -> int:
-        """Return about what the clock over there shows, in ns since 1970; never more."""
-        return self._env.read_clock()
+        """Return about what the clock over there shows, in ns since 1970; never more.
+
+        Whole seconds, as the times of files may be: what is written now is not from before.
+        """
+        now = self._env.read_clock()
+        return now - now % _SECOND_NS
 
     def is_settled(self, signature: FileSignature, now_ns: int) -> bool:
         """Return whether an equal signature later means equal bytes."""
-        return now_ns - max(signature[1], signature[2]) > _SETTLED_NS
+        return now_ns - max(signature[1], signature[2]) > _SECOND_NS
 
     def stat_files(self, paths: Collection[str]) -> dict[str, FileSignature | None]:
         """Return what the last listing found, and ask for those that it lacks."""

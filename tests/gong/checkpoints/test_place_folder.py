@@ -15,9 +15,19 @@ from gong.agent.rewind import plan_redo, plan_undo
 from gong.config import PermissionSettings
 from gong.env.places.environment import PlaceEnvironment
 from gong.env.places.link import Link
+from gong.env.places.opening import choose_place, open_place
+from gong.env.variables import VariableRules
 from gong.errors import FilesElsewhere
 from tape.model.entries import Checkpoint, ToolResult
 from tests.gong.agent.conftest import Stage, call, seen, stage
+from tests.gong.env.places.machines import (
+    ENVIRON,
+    make_table,
+    needs_podman,
+    needs_sshd,
+    run_container,
+    run_sshd,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -215,3 +225,36 @@ async def test_fifty_sessions_go_back_in_the_right_places(
 ) -> None:
     """M125."""
     await play_and_undo(stage, tmp_path, seed)
+
+
+@needs_podman
+@needs_sshd
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["ssh", "podman"])
+async def test_what_a_command_changes_by_a_real_client_goes_back(
+    stage: Stage, tmp_path: Path, kind: str
+) -> None:
+    """M125 M126: a machine by ssh, and a container of busybox alone."""
+    run = {"ssh": run_sshd, "podman": run_container}[kind]
+    (machine := tmp_path / "machine").mkdir()
+    with run(machine) as table:
+        folder = "/srv/app" if kind == "podman" else f"{machine}/app"
+        far = machine / "rootfs/srv/app" if kind == "podman" else machine / "app"
+        if kind == "podman":
+            far.rmdir()
+        fill(far)
+        before = read_tree(far)
+        names = {key: table[key] for key in ("place", "program")}
+        turns = [{"tool_calls": [call("bash", command=COMMAND)]}, {"text": "done"}]
+        session = await stage.session(*turns, **FREE)
+        choice = choose_place("box", {"box": make_table({**names, "folder": folder})})
+        env = await open_place(choice, str(stage.folder), ENVIRON, VariableRules())
+        session.use_environment(env)
+        await seen(session, "go")
+        after = read_tree(far)
+        assert before != after
+        assert session.apply_rewind(plan_undo(session)).failed == {}
+        assert read_tree(far) == before
+        session.apply_rewind(plan_redo(session))
+        assert read_tree(far) == after
+        await env.cleanup()
