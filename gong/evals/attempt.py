@@ -20,7 +20,6 @@ from ..errors import (
     FolderGone,
     GongError,
     ModelNotFound,
-    PlaceLost,
 )
 from .agent import AgentWork, ModelUnusable
 from .files import EnvironmentFault
@@ -65,7 +64,7 @@ class Attempt:
             report = await work()
         except ModelUnusable:
             raise
-        except (EnvironmentFault, PlaceLost, FolderGone) as error:
+        except (EnvironmentFault, FolderGone) as error:
             return self._end("bad-environment", error)
         except _UNUSABLE as error:
             raise ModelUnusable(str(error), error.exit_code) from error

@@ -27,7 +27,7 @@ from ..env.sandbox.limits import (
 )
 from ..env.sandbox.sandbox import find_bubblewrap, find_kinds
 from ..env.sandbox.seccomp import MACHINES, build_filter
-from .dockerfile import CopyStep, RunStep
+from .dockerfile import CopyStep, InstallStep, RunStep
 from .files import (
     WORK_FOLDER,
     EnvironmentFault,
@@ -35,6 +35,7 @@ from .files import (
     copy_files,
     read_recipe,
     remove_tree,
+    require_packages,
     show_folder,
 )
 
@@ -103,12 +104,14 @@ class BubblewrapPlace:
         for step in recipe.steps:
             await self._apply_step(step)
 
-    async def _apply_step(self, step: CopyStep | RunStep) -> None:
+    async def _apply_step(self, step: CopyStep | RunStep | InstallStep) -> None:
+        if isinstance(step, InstallStep):
+            return await require_packages(step, self._environ)
         if isinstance(step, CopyStep):
             target = step.target if step.target.endswith("/") else posixpath.dirname(step.target)
             self._make_folder(target.rstrip("/"))
             await asyncio.to_thread(copy_files, self._task, step, str(self._root))
-            return
+            return None
         self._make_folder(step.workdir)
         env = await self.open({})
         try:
@@ -125,6 +128,7 @@ class BubblewrapPlace:
             raise EnvironmentFault(
                 f"RUN {step.command[:60]} {how}, without the rights of a container: --in podman"
             )
+        return None
 
     def _make_folder(self, path: str) -> None:
         """Make a folder of the try; raises EnvironmentFault where this machine has its own."""

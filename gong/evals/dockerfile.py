@@ -2,7 +2,8 @@
 
     FROM                         the programs of this machine take its place
     WORKDIR, ENV, COPY, ADD      as in a container
-    RUN                          a command, in the box of the try
+    RUN                          a command, with the rights of the try
+    RUN apt-get install ...      packages that this machine has to have; nothing is installed
     ARG                          its default
     CMD, LABEL, EXPOSE and so    nothing: no program of the image is started
     anything else                a fault that names the line
@@ -46,11 +47,17 @@ class RunStep(NamedTuple):
     env: dict[str, str]
 
 
+class InstallStep(NamedTuple):
+    """Packages of Debian that a line only installs."""
+
+    packages: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Recipe:
     """What a Dockerfile makes."""
 
-    steps: tuple[CopyStep | RunStep, ...] = ()
+    steps: tuple[CopyStep | RunStep | InstallStep, ...] = ()
     workdir: str = ""
     """Where work begins; "" where no line says it."""
     env: dict[str, str] = field(default_factory=dict)
@@ -58,7 +65,7 @@ class Recipe:
 
 def parse_dockerfile(text: str) -> Recipe:  # noqa: C901 (a case for each instruction)
     """Return the steps of a Dockerfile; raises DockerfileFault."""
-    steps: list[CopyStep | RunStep] = []
+    steps: list[CopyStep | RunStep | InstallStep] = []
     workdir, env, known, images = "", {}, {}, 0  # type: ignore[var-annotated]
     for line in _join_lines(text):
         name, _, rest = line.partition(" ")
@@ -84,12 +91,42 @@ def parse_dockerfile(text: str) -> Recipe:  # noqa: C901 (a case for each instru
             case "RUN":
                 if rest.startswith("--") or "<<" in rest:
                     raise DockerfileFault(f"{line[:60]!r} needs a container")
-                steps.append(RunStep(_parse_command(rest), workdir or "/", dict(env)))
+                command = _parse_command(rest)
+                packages = find_packages(command)
+                steps.append(
+                    RunStep(command, workdir or "/", dict(env))
+                    if packages is None
+                    else InstallStep(packages)
+                )
             case ignored if ignored in _IGNORED:
                 pass
             case _:
                 raise DockerfileFault(f"{line[:60]!r} is not understood")
     return Recipe(tuple(steps), workdir, env)
+
+
+def find_packages(command: str) -> tuple[str, ...] | None:
+    """Return the packages that a command installs with apt; None if it does anything else."""
+    packages: list[str] = []
+    for part in re.split(r"&&|;|\n", command):
+        try:
+            words = shlex.split(part)
+        except ValueError:
+            return None
+        while words and re.fullmatch(r"\w+=\S*", words[0]):
+            words = words[1:]
+        match [word for word in words if not word.startswith("-")]:
+            case ["apt-get" | "apt", "install", *names]:
+                packages += (name.partition("=")[0].partition(":")[0] for name in names)
+            case ["apt-get" | "apt", "update" | "clean" | "autoremove" | "upgrade"]:
+                pass
+            case ["rm", *paths] if all(path.startswith("/var/lib/apt/") for path in paths):
+                pass
+            case _:
+                return None
+    if not all(re.fullmatch(r"[a-z0-9][a-z0-9+.-]*", name) for name in packages):
+        return None
+    return tuple(packages)
 
 
 def _join_lines(text: str) -> list[str]:

@@ -7,15 +7,20 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..child_programs import OutputTooLong, run_for_output
 from ..errors import GongError
 from .dockerfile import CopyStep, DockerfileFault, Recipe, parse_dockerfile
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .dockerfile import InstallStep
     from .task import Task
 
 WORK_FOLDER = "/app"
 """Where work begins in a task that does not say."""
-_MAX_DOCKERFILE = 1 << 20
+_MAX_DOCKERFILE = _MAX_LIST = 1 << 20
+_LIST_SECONDS = 60.0
 
 
 class EnvironmentFault(GongError):
@@ -43,6 +48,24 @@ def read_recipe(task: Task) -> Recipe:
         raise EnvironmentFault(f"its Dockerfile: {fault}: --in podman") from None
     except (OSError, UnicodeDecodeError) as error:
         raise EnvironmentFault(f"its Dockerfile cannot be read: {error}") from None
+
+
+async def require_packages(step: InstallStep, environ: Mapping[str, str]) -> None:
+    """Raise EnvironmentFault where this machine lacks packages that a Dockerfile installs."""
+    if not step.packages:
+        return
+    words = ("dpkg-query", "-W", "-f", "${Package} ${db:Status-Status}\n", *step.packages)
+    try:
+        done = await run_for_output(words, environ, max_bytes=_MAX_LIST, seconds=_LIST_SECONDS)
+    except (OSError, TimeoutError, OutputTooLong):
+        output = ""
+    else:
+        output = done.output.decode("utf-8", "replace")
+    present = {line.split()[0] for line in output.split("\n") if line.endswith(" installed")}
+    if missing := sorted({*step.packages} - present):
+        raise EnvironmentFault(
+            f"its Dockerfile installs {', '.join(missing)}, which this machine lacks: --in podman"
+        )
 
 
 def choose_workdir(task: Task, recipe: Recipe) -> str:

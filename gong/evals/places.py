@@ -23,13 +23,14 @@ from ..env.protocol import LOCAL, is_inside_folder
 from ..errors import ConfigurationError
 from .bubblewrap import find_bubblewrap_fault
 from .containers import find_container_program
-from .dockerfile import RunStep
+from .dockerfile import InstallStep, RunStep
 from .files import (
     EnvironmentFault,
     choose_workdir,
     copy_files,
     read_recipe,
     remove_tree,
+    require_packages,
     show_folder,
 )
 
@@ -104,6 +105,9 @@ class FolderPlace:
         await asyncio.to_thread(Path(self.workdir).mkdir, parents=True)
         top = choose_workdir(self._task, recipe)
         for step in recipe.steps:
+            if isinstance(step, InstallStep):
+                await require_packages(step, self._environ)
+                continue
             if isinstance(step, RunStep):
                 raise EnvironmentFault(
                     "its Dockerfile runs commands, which a plain folder does not"

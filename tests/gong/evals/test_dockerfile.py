@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from gong.evals.dockerfile import CopyStep, DockerfileFault, Recipe, RunStep, parse_dockerfile
+from gong.evals.dockerfile import (
+    CopyStep,
+    DockerfileFault,
+    Recipe,
+    RunStep,
+    find_packages,
+    parse_dockerfile,
+)
 
 TEXT = """
 # syntax=docker/dockerfile:1
@@ -58,6 +65,31 @@ def test_steps_are_read_in_their_order() -> None:
 def test_what_needs_a_container_is_a_fault_that_names_it(line: str) -> None:
     with pytest.raises(DockerfileFault):
         parse_dockerfile(f"FROM x\n{line}\n")
+
+
+@pytest.mark.parametrize(
+    ("command", "packages"),
+    [
+        ("apt-get update && apt-get install -y --no-install-recommends git", ("git",)),
+        ("apt-get update", ()),
+        (
+            (
+                "DEBIAN_FRONTEND=noninteractive apt install -y g++=4:12 libc6:amd64; apt-get clean;"
+                " rm -rf /var/lib/apt/lists/*"
+            ),
+            ("g++", "libc6"),
+        ),
+        ("apt-get install -y git && git init", None),
+        ("apt-get install -y ./a.deb", None),
+        ("apt-get install $(cat list)", None),
+        ("rm -rf /var/lib/apt/x /app", None),
+        ("apt-get install 'a", None),
+    ],
+)
+def test_lines_that_only_install_packages_are_known(
+    command: str, packages: tuple[str, ...] | None
+) -> None:
+    assert find_packages(command) == packages
 
 
 def test_an_empty_dockerfile_has_no_steps() -> None:

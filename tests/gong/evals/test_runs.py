@@ -93,6 +93,10 @@ BAD = {
     ),
     "floods": ({"test": "exec yes"}, "verifier-flood", "more than 64 MB"),
     "apt": ({"dockerfile": "FROM x\nRUN exit 9\n"}, "bad-environment", "RUN exit 9 ended with 9"),
+    "lacks": (
+        {"dockerfile": "FROM x\nRUN apt-get install -y no-such-package\n"},
+        *("bad-environment", "its Dockerfile installs no-such-package, which this machine lacks"),
+    ),
     "image": (
         {"toml": '[environment]\ndocker_image = "x"'},
         *("bad-environment", "it names an image: --in podman"),
