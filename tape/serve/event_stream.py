@@ -9,6 +9,8 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from ..errors import TapeError
+
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 
@@ -53,9 +55,15 @@ class Bell:
         self.ring()
 
     async def watch(
-        self, look: Callable[[], Awaitable[Iterable[bytes]]], seconds: float
+        self,
+        look: Callable[[], Awaitable[Iterable[bytes]]],
+        seconds: float,
+        wait: Callable[[], Awaitable[object]] | None = None,
     ) -> AsyncIterator[bytes]:
-        """Yield what `look` returns, now and every few seconds, until it is closed."""
+        """Yield what `look` returns, now and every few seconds, until it is closed.
+
+        It is asked sooner where `wait` returns.
+        """
         yield b": connected\n\n"
         silent = 0.0
         while not self.is_closed:
@@ -68,7 +76,7 @@ class Bell:
                 silent = 0.0
                 yield b": alive\n\n"
             with suppress(TimeoutError):
-                await asyncio.wait_for(changed.wait(), seconds)
+                await asyncio.wait_for((wait or changed.wait)(), seconds)
 
     async def stream(self, take: Callable[[], Iterable[bytes]]) -> AsyncIterator[bytes]:
         """Yield what `take` returns, now and after each ring, until it is closed."""
@@ -81,3 +89,43 @@ class Bell:
                 await asyncio.wait_for(changed.wait(), _ALIVE_SECONDS)
             except TimeoutError:
                 yield b": alive\n\n"
+
+
+class Lookout:
+    """Looks at many things by one timer, and wakes those who wait for one that changed.
+
+    A look is a few microseconds, a task that wakes for it many times that. Nobody looks while
+    nobody waits.
+    """
+
+    def __init__(self, bell: Bell, seconds: float) -> None:
+        self._bell, self._seconds = bell, seconds
+        self._waiting: dict[asyncio.Future[None], Callable[[], bool]] = {}
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def wait(self, has_changed: Callable[[], bool]) -> None:
+        """Return when something has changed, or the bell is closed; errors count as a change."""
+        loop = asyncio.get_running_loop()
+        woken = loop.create_future()
+        self._waiting[woken] = has_changed
+        if self._timer is None:
+            self._timer = loop.call_later(self._seconds, self._look)
+        try:
+            await woken
+        finally:
+            del self._waiting[woken]
+
+    def _look(self) -> None:
+        for woken, has_changed in self._waiting.items():
+            if not woken.done() and (self._bell.is_closed or _ask_safely(has_changed)):
+                woken.set_result(None)
+        self._timer = None
+        if self._waiting:
+            self._timer = asyncio.get_running_loop().call_later(self._seconds, self._look)
+
+
+def _ask_safely(has_changed: Callable[[], bool]) -> bool:
+    try:
+        return has_changed()
+    except (TapeError, OSError):  # whoever reads next meets it
+        return True

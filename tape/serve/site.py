@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .event_stream import Bell
+from .event_stream import Bell, Lookout
 from .templating import render_page
 
 if TYPE_CHECKING:
@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from .store_view import StoreView
+
+
+_LOOK_SECONDS = 0.08
+"""Between two looks at the files of sessions that somebody watches."""
 
 
 class PageLink(NamedTuple):
@@ -28,6 +32,7 @@ class Site:
         self.view = view
         self.bell = Bell()
         """Closed when the server ends, so that readers of streams end."""
+        self.lookout = Lookout(self.bell, _LOOK_SECONDS)
         self.links: tuple[PageLink, ...] = ()
         """In the order of the bar; `application` sets them."""
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ..store.tape import Tape
 
 T = TypeVar("T")
-_RUNNING_SECONDS = 1.0
+_RUNNING_SECONDS = 2.0
 _MAX_SAID = 400
 """Most hits that are looked at for the sessions whose talk has some words."""
 
@@ -90,7 +90,7 @@ class StoreView:
         return self._run(lambda library: blame_file(*library, file))
 
     def find_running(self) -> tuple[TapeRow, ...]:
-        """Return the tapes that a program writes now, the newest first, as of the last second.
+        """Return the tapes that a program writes now, the newest first, as of the last two seconds.
 
         A program is writing from the moment it opens a branch until it closes it or dies.
         """

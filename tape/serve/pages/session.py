@@ -31,10 +31,8 @@ if TYPE_CHECKING:
     from ...store.tape import Tape
     from ..site import Site
 
-_LOOK_SECONDS = 0.08
-"""Between two looks at the files of a session that somebody watches."""
-_STATE_LOOKS = 25
-"""Looks between two questions whether a program writes it."""
+_STATE_SECONDS = 3.0
+"""Between two questions whether a program writes a session."""
 
 
 def build_routes(site: Site) -> list[Route]:
@@ -67,7 +65,7 @@ def build_routes(site: Site) -> list[Route]:
 async def _stream_events(site: Site, tape: Tape, last: str) -> AsyncIterator[bytes]:
     reader = _TapeReader(site, tape, last)
     with tape:
-        async for event in site.bell.watch(reader.look, _LOOK_SECONDS):
+        async for event in site.bell.watch(reader.look, _STATE_SECONDS, reader.wait):
             yield event
             if reader.is_over:
                 return
@@ -79,26 +77,34 @@ class _TapeReader:
     def __init__(self, site: Site, tape: Tape, last: str) -> None:
         self._site, self._tape, self._last = site, tape, last
         self._watch = TapeWatch(tape)
-        self._looks = 0
+        self._has_changed = self._is_due = False
         self._state = ""
         self.is_over = False
+
+    async def wait(self) -> None:
+        """Return when there may be something new."""
+        if not self._is_due:
+            await self._site.lookout.wait(self._check)
+
+    def _check(self) -> bool:
+        self._has_changed = self._has_changed or self._watch.has_changed()
+        return self._has_changed
 
     async def look(self) -> list[bytes]:
         """Return the events since the last look."""
         events = list[bytes]()
         try:
-            if self._watch.has_changed():
+            if self._check():
+                self._has_changed = False
                 events = await run_in_threadpool(self._read_growth)
+            self._is_due = bool(events)
             if events:  # at once; the state with the next look
-                self._looks = 0
                 return events
-            if self._looks % _STATE_LOOKS == 0:
-                running = await run_in_threadpool(self._site.view.find_running)
-                state = "running" if any(row.id == self._tape.id for row in running) else "idle"
-                if state != self._state:
-                    self._state = state
-                    events.append(encode_event_lines(state.encode(), name="state"))
-            self._looks += 1
+            running = await run_in_threadpool(self._site.view.find_running)
+            state = "running" if any(row.id == self._tape.id for row in running) else "idle"
+            if state != self._state:
+                self._state = state
+                events.append(encode_event_lines(state.encode(), name="state"))
         except (Damaged, NotFound, OSError):  # the page says so when it is asked for again
             self.is_over = True
             return [b": over\n\n"]
