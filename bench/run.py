@@ -19,6 +19,7 @@ import files
 import index
 import llm
 import many
+import masking
 import msgspec
 import reading
 import remotes
@@ -51,6 +52,7 @@ GROUPS = {
     "barrier": store.barrier_rows,
     "index": index.index_rows,
     "many": many.many_rows,
+    "masking": masking.masking_rows,
     "llm": llm.llm_rows,
     "pieces": stream.stream_piece_rows,
     "echo": stream.echo_rows,

@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import re
 from base64 import b64decode
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from .automaton import build_automaton
 from .hints import select_patterns
 from .patterns import ASSIGNMENT_HINT, PATTERNS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from .automaton import Automaton
     from .patterns import SecretPattern
 
 
@@ -75,6 +78,8 @@ _ENCODED_MARK = "[redacted:base64]"
 
 def mask_text(text: str) -> MaskedText:
     """Return a text with its secrets masked."""
+    if not _may_hold_secret(text):
+        return MaskedText(text, 0)
     masked = _apply_patterns(text, _select_patterns(text))
     encoded = _mask_encoded(masked.text)
     return MaskedText(encoded.text, masked.secrets + encoded.secrets)
@@ -83,9 +88,25 @@ def mask_text(text: str) -> MaskedText:
 def find_secrets(text: str) -> list[FoundSecret]:
     """Return what `mask_text` masks in a text, each part with its kind."""
     secrets: list[FoundSecret] = []
+    if not _may_hold_secret(text):
+        return secrets
     masked = _apply_patterns(text, _select_patterns(text), secrets)
     encoded = (match[0] for match in _ENCODED.finditer(masked.text) if _is_encoded_secret(match[0]))
     return [*secrets, *(FoundSecret("base64", value) for value in encoded)]
+
+
+@cache
+def _get_automaton() -> Automaton | None:
+    return build_automaton((*(pattern.text for pattern in PATTERNS), _ENCODED.pattern))
+
+
+def _may_hold_secret(text: str) -> bool:
+    """Return whether anything can be masked in a text: nearly always not, which one pass tells."""
+    automaton = _get_automaton()
+    try:
+        return automaton is None or automaton.may_match(text.encode())
+    except UnicodeEncodeError:  # a surrogate
+        return True
 
 
 def _mask_encoded(text: str) -> MaskedText:
@@ -165,6 +186,9 @@ def mask_json(
     Sealed members are unchanged: `is_sealed` gets a member's name, with its colon, and its value,
     both as JSON.
     """
+    automaton = _get_automaton()
+    if automaton is not None and not automaton.may_match_json(data):
+        return MaskedJson(data, 0)
     if any(escape in data for escape in _HIDING_ESCAPES):
         patterns = list(PATTERNS)
     else:
