@@ -19,7 +19,10 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _MOUNT = "/sys/fs/cgroup"
 _V2_FILES = {"memory": "memory.max", "processes": "pids.max"}
@@ -28,6 +31,12 @@ _V1_FILES = {
     "processes": ("pids", "pids.max"),
 }
 _SWAP_FILES = ("memory.swap.max", "memory.memsw.limit_in_bytes")
+_COUNTS = {
+    "memory.events": ("oom_kill", "memory"),
+    "memory.oom_control": ("oom_kill", "memory"),
+    "pids.events": ("max", "processes"),
+}
+"""Where the kernel counts what it refused: file → the line of that count, and the limit."""
 _V2_CONTROLLERS = {"memory": "memory", "processes": "pids"}
 _BLOCK = 512
 _MIN_PROCESSES, _PROCESSES_PER_CORE = 1024, 64
@@ -65,6 +74,18 @@ class LimitGroups:
     folders: tuple[str, ...] = ()
     kinds: frozenset[str] = frozenset()
     """Which limits they hold: memory, processes."""
+
+    def count_refusals(self) -> dict[str, int]:
+        """Return how often each of their limits was met; the counts only grow."""
+        counts: dict[str, int] = {}
+        for folder in self.folders:
+            for file, (name, kind) in _COUNTS.items():
+                with suppress(OSError, ValueError):
+                    for line in Path(folder, file).read_text().split("\n"):
+                        word, _, count = line.partition(" ")
+                        if word == name:
+                            counts[kind] = counts.get(kind, 0) + int(count)
+        return counts
 
     def remove(self) -> None:
         """Remove the groups, as soon as what ran in them has ended; one that is in use stays."""
@@ -172,6 +193,15 @@ def build_inner_script(limits: UsageLimits, groups: LimitGroups) -> str:
     if limits.processes is None or "processes" in groups.kinds:
         return ""
     return f"ulimit -u {limits.processes} 2>/dev/null || ulimit -p {limits.processes}"
+
+
+def describe_refusals(limits: UsageLimits, met: Sequence[str]) -> tuple[str, ...]:
+    """Return what limits that were met refused, as in "more processes than 300"."""
+    texts = {
+        "memory": f"more memory than {(limits.memory or 0) / (1 << 30):.1f} GB in all",
+        "processes": f"more processes than {limits.processes}",
+    }
+    return tuple(texts[kind] for kind in texts if kind in met)
 
 
 def describe_limits(limits: UsageLimits, groups: LimitGroups, *, counts_processes: bool) -> str:

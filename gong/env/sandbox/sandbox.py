@@ -42,6 +42,7 @@ from .limits import (
     build_inner_script,
     build_limit_script,
     describe_limits,
+    describe_refusals,
     find_groups,
     make_groups,
 )
@@ -120,6 +121,7 @@ class Sandbox:
         self.kind, self.border, self.protection = kind, border, protection
         self.request = request
         self._place, self._program, self._groups = place, program, groups
+        self._counts = groups.count_refusals()
         self.proxy: DomainProxy | None = None
         """The way to the network, once it was started."""
         self._port = 0
@@ -257,8 +259,16 @@ class Sandbox:
         return variables
 
     def find_refusals(self, output: bytes, exit_code: int) -> tuple[str, ...]:
-        """Return what the border refused a program, as far as its output tells."""
-        refused = () if self.proxy is None else self.proxy.take_refusals()
+        """Return what the border refused a program, as far as its output tells.
+
+        Limits that were met meanwhile are among it, where a group of the kernel's counts them.
+        """
+        counts, before = self._groups.count_refusals(), self._counts
+        self._counts = counts
+        met = [kind for kind, count in counts.items() if count > before.get(kind, 0)]
+        refused = describe_refusals(self.request.limits, met)
+        if self.proxy is not None:
+            refused += self.proxy.take_refusals()
         text = output.decode("utf-8", "replace")
         if exit_code == 0:  # what the shell itself could not do is lost among what went well
             return (*refused, *find_shell_refusals(text))

@@ -198,6 +198,23 @@ def test_what_was_refused_is_named(world):
     ]
 
 
+def test_a_limit_that_was_met_is_named(world):
+    """M179: where a group of the kernel's counts; otherwise the program's own words tell."""
+    answer = world.run_inside(
+        [
+            "true",
+            f"{world.python} -c 'bytearray(700 << 20).hex()'",
+            "for i in $(seq 300); do sleep 0.2 & done; wait",
+            "true",
+        ],
+        limits=[400 << 20, 100],
+    )
+    if "cgroup" not in answer["limits"]:
+        pytest.skip("no cgroup is delegated here")
+    memory, processes = "more memory than 0.4 GB in all", "more processes than 100"
+    assert [result[2] for result in answer["results"]] == [[], [memory], [processes], []]
+
+
 def test_a_worktree_among_gongs_own_files_has_a_border_around_it(world):
     """M220: that is where sub-agents with a worktree work; the rest of that folder is hidden."""
     place = world.home / ".local/state/gong/worktrees/project/agent"
