@@ -604,9 +604,11 @@
   // While a session is written: the branches, and what is new of the prompts.
   const updateSide = (hasLabels) => {
     if (wanted) return;  // hits are listed there
-    const all = () => [...side.querySelectorAll("button, a")], at = all().indexOf(document.activeElement), top = side.scrollTop;
+    const all = () => [...side.querySelectorAll("button, a")], at = side.contains(document.activeElement) ? all().indexOf(document.activeElement) : -1, top = side.scrollTop;
     const outline = side.querySelector(".outline"), prompts = listPrompts(), known = outline ? [...outline.children] : [];
-    if (!outline || hasLabels || !known.every((node, number) => prompts[number] && prompts[number].id === node.dataset.id)) drawSide();
+    // Prompts are only added at the end, unless the branch moved back: then the last one tells.
+    const last = known.at(-1);
+    if (!outline || hasLabels || (last && prompts[known.length - 1]?.id !== last.dataset.id)) drawSide();
     else {
       side.querySelector("ul").replaceWith(drawBranches());
       outline.append(...prompts.slice(known.length).map(drawPromptLink));

@@ -76,9 +76,7 @@ def tab(browser, server):
     page.close()
 
 
-@pytest.mark.parametrize(
-    "path", ["/", "/search?q=zebra", "/costs", "/costs?days=7", "/running", "session"]
-)
+@pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("width", WIDTHS)
 def test_a_page_is_quiet_and_as_wide_as_its_window(tab, server, path, width):
     page, faults = tab
