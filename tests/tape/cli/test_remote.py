@@ -89,6 +89,7 @@ def test_what_barriers_published_is_not_to_push(tape, talk, team):
 
 
 def test_a_damaged_chunk_is_made_again_by_who_has_what_it_held(tape, talk, team, tmp_path):
+    """M213: its error says how; nobody else can, and the tape can still be taken away."""
     there = ["--store", tmp_path / "there"]
     tape("push", "--all", "--yes")
     tape("clone", team, *there)
