@@ -81,9 +81,7 @@ class Cursor:
 
     def read_tape(self, tape: str) -> TapeCursor:
         """Return what is known of a tape."""
-        row = self._db.execute(
-            "SELECT seq, sizes, journal FROM tapes WHERE tape = ?", (tape,)
-        ).fetchone()
+        row = self._ask("SELECT seq, sizes, journal FROM tapes WHERE tape = ?", (tape,)).fetchone()
         if row is None:
             return TapeCursor()
         seq, sizes, journal = row
@@ -93,7 +91,7 @@ class Cursor:
     def save_tape(self, tape: str, known: TapeCursor, stamps: str | None = None) -> None:
         """Save what is known of a tape; `stamps` are those of its files, if all of it is pushed."""
         sizes = msgspec.json.encode(known.sizes).decode()
-        self._db.execute(
+        self._ask(
             "INSERT INTO tapes (tape, seq, sizes, journal, stamps) VALUES (?, ?, ?, ?, ?) "
             "ON CONFLICT (tape) DO UPDATE SET seq = excluded.seq, sizes = excluded.sizes, "
             "journal = excluded.journal, stamps = excluded.stamps",
@@ -106,21 +104,22 @@ class Cursor:
             "SELECT tape, stamps FROM tapes WHERE stamps IS NOT NULL "
             "AND tape IN (SELECT value FROM json_each(?))"
         )
-        return dict(self._db.execute(query, (msgspec.json.encode(tapes).decode(),)).fetchall())
+        return dict(self._ask(query, (msgspec.json.encode(tapes).decode(),)).fetchall())
 
     def read_digests(self) -> dict[int, bytes]:
         """Return the digests of groups of tapes of which all was pushed (`changed`)."""
-        return dict(self._db.execute("SELECT bucket, digest FROM digests").fetchall())
+        return dict(self._ask("SELECT bucket, digest FROM digests").fetchall())
 
     def save_digests(self, digests: Mapping[int, bytes]) -> None:
         """Save the digests of groups of which all was pushed, and delete all others."""
         with self.transaction():
-            self._db.execute("DELETE FROM digests")
-            self._db.executemany("INSERT INTO digests VALUES (?, ?)", [*digests.items()])
+            self._ask("DELETE FROM digests")
+            for item in digests.items():
+                self._ask("INSERT INTO digests VALUES (?, ?)", item)
 
     def want(self, tape: str, seq: int) -> None:
         """Record that a chunk of this number is at the remote; kept until it is here."""
-        self._db.execute(
+        self._ask(
             "INSERT INTO tapes (tape, seq, sizes, journal, wanted) VALUES (?, 0, '{}', '', ?) "
             "ON CONFLICT (tape) DO UPDATE SET wanted = max(wanted, excluded.wanted)",
             (tape, seq),
@@ -128,93 +127,91 @@ class Cursor:
 
     def list_wanted(self) -> dict[str, int]:
         """Return the tapes with chunks that are not here, and the number of the newest of them."""
-        return dict(
-            self._db.execute("SELECT tape, wanted FROM tapes WHERE wanted > seq").fetchall()
-        )
+        return dict(self._ask("SELECT tape, wanted FROM tapes WHERE wanted > seq").fetchall())
 
     def read_waiting(self) -> dict[str, float]:
         """Return the tapes that wait for a push (`behind`), and when each was written last."""
-        return dict(self._db.execute("SELECT tape, last FROM waiting").fetchall())
+        return dict(self._ask("SELECT tape, last FROM waiting").fetchall())
 
     def end_waiting(self, tape: str, last: float) -> None:
         """Record that a tape was pushed, as it was written until then."""
-        self._db.execute("DELETE FROM waiting WHERE tape = ? AND last <= ?", (tape, last))
+        self._ask("DELETE FROM waiting WHERE tape = ? AND last <= ?", (tape, last))
 
     def save_complaint(self, tape: str, complaint: str) -> None:
         """Record why a tape that waits was not pushed."""
-        self._db.execute("UPDATE waiting SET complaint = ? WHERE tape = ?", (complaint, tape))
+        self._ask("UPDATE waiting SET complaint = ? WHERE tape = ?", (complaint, tape))
 
     def list_events(self) -> list[tuple[int, str]]:
         """Return the events that the remote does not have yet (`audit`), each with its number."""
-        return self._db.execute("SELECT number, event FROM events ORDER BY number").fetchall()
+        return self._ask("SELECT number, event FROM events ORDER BY number").fetchall()
 
     def end_event(self, number: int) -> None:
         """Record that an event is at the remote."""
-        self._db.execute("DELETE FROM events WHERE number = ?", (number,))
+        self._ask("DELETE FROM events WHERE number = ?", (number,))
 
     def request_erasure(self, tape: str) -> None:
         """Record that redacted data of a tape has to be erased at the remote."""
-        self._db.execute("INSERT OR IGNORE INTO erasures (tape) VALUES (?)", (tape,))
+        self._ask("INSERT OR IGNORE INTO erasures (tape) VALUES (?)", (tape,))
 
     def list_erasures(self) -> list[str]:
         """Return the tapes with data to erase at the remote."""
-        return [tape for (tape,) in self._db.execute("SELECT tape FROM erasures ORDER BY tape")]
+        return [tape for (tape,) in self._ask("SELECT tape FROM erasures ORDER BY tape")]
 
     def end_erasure(self, tape: str) -> None:
         """Record that the redacted data of a tape is erased."""
-        self._db.execute("DELETE FROM erasures WHERE tape = ?", (tape,))
+        self._ask("DELETE FROM erasures WHERE tape = ?", (tape,))
 
     def save_gone(self, tape: str) -> None:
         """Record that a tape was taken from the remote: it is not pushed again."""
-        self._db.execute("INSERT OR IGNORE INTO gone (tape) VALUES (?)", (tape,))
+        self._ask("INSERT OR IGNORE INTO gone (tape) VALUES (?)", (tape,))
 
     def read_gone(self) -> set[str]:
         """Return the tapes that were taken from the remote."""
-        return {tape for (tape,) in self._db.execute("SELECT tape FROM gone")}
+        return {tape for (tape,) in self._ask("SELECT tape FROM gone")}
 
     def save_unlogged(self, tape: str) -> None:
         """Record that the push log may not name the newest chunk of a tape."""
-        self._db.execute("INSERT OR IGNORE INTO unlogged (tape) VALUES (?)", (tape,))
+        self._ask("INSERT OR IGNORE INTO unlogged (tape) VALUES (?)", (tape,))
 
     def list_unlogged(self) -> list[str]:
         """Return the tapes of which the push log may not name the newest chunk."""
-        return [tape for (tape,) in self._db.execute("SELECT tape FROM unlogged ORDER BY tape")]
+        return [tape for (tape,) in self._ask("SELECT tape FROM unlogged ORDER BY tape")]
 
     def end_unlogged(self, tape: str) -> None:
         """Record that the push log names the newest chunk of a tape."""
-        self._db.execute("DELETE FROM unlogged WHERE tape = ?", (tape,))
+        self._ask("DELETE FROM unlogged WHERE tape = ?", (tape,))
 
     def save_shared(self, tape: str) -> None:
         """Record that another copy of the store pushed a tape as well."""
-        self._db.execute("INSERT OR IGNORE INTO shared (tape) VALUES (?)", (tape,))
+        self._ask("INSERT OR IGNORE INTO shared (tape) VALUES (?)", (tape,))
 
     def save_growing(self, tape: str, *, grows: bool, now: float) -> None:
         """Record whether a writer publishes a tape as it writes; `now` is in seconds since 1970."""
         if grows:
-            self._db.execute("INSERT OR REPLACE INTO growing VALUES (?, ?)", (tape, now))
+            self._ask("INSERT OR REPLACE INTO growing VALUES (?, ?)", (tape, now))
         else:
-            self._db.execute("DELETE FROM growing WHERE tape = ?", (tape,))
+            self._ask("DELETE FROM growing WHERE tape = ?", (tape,))
 
     def list_growing(self, now: float) -> list[str]:
         """Return the tapes that grow, but for those of which nothing was heard for a day."""
         query = "SELECT tape FROM growing WHERE since > ? ORDER BY tape"
-        return [tape for (tape,) in self._db.execute(query, (now - GROWING_SECONDS,))]
+        return [tape for (tape,) in self._ask(query, (now - GROWING_SECONDS,))]
 
     def forget(self, tape: str) -> None:
         """Delete what is known of a tape."""
-        self._db.execute("DELETE FROM tapes WHERE tape = ?", (tape,))
+        self._ask("DELETE FROM tapes WHERE tape = ?", (tape,))
 
     def read_log_number(self, name: str) -> int:
         """Return a number of the push log: `read` up to there, or `end`, the newest known; 0.
 
         `time` is when a line was written from here last, in µs since 1970.
         """
-        row = self._db.execute("SELECT number FROM log WHERE name = ?", (name,)).fetchone()
+        row = self._ask("SELECT number FROM log WHERE name = ?", (name,)).fetchone()
         return row[0] if row else 0
 
     def save_log_number(self, name: str, number: int) -> None:
         """Save a number of the push log."""
-        self._db.execute(
+        self._ask(
             "INSERT INTO log (name, number) VALUES (?, ?) "
             "ON CONFLICT (name) DO UPDATE SET number = excluded.number",
             (name, number),
@@ -223,13 +220,21 @@ class Cursor:
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Save all that the block saves, or nothing."""
-        self._db.execute("BEGIN IMMEDIATE")
+        self._ask("BEGIN IMMEDIATE")
         try:
             yield
+            self._ask("COMMIT")
         except BaseException:
-            self._db.execute("ROLLBACK")
+            if self._db.in_transaction:  # a full disk ends it
+                self._ask("ROLLBACK")
             raise
-        self._db.execute("COMMIT")
+
+    def _ask(self, statement: str, values: Sequence[object] = ()) -> sqlite3.Cursor:
+        try:
+            return self._db.execute(statement, values)
+        except sqlite3.Error as error:
+            what = "what is known of a remote cannot be read or written"
+            raise WriteFailed(f"{what}: {error}") from error
 
     def close(self) -> None:
         """Close the file and release it for other processes; closing twice is allowed."""
@@ -274,11 +279,12 @@ def _open_database(path: Path) -> sqlite3.Connection:
             (version,) = database.execute("PRAGMA user_version").fetchone()
             if version > _VERSION:
                 raise sqlite3.DatabaseError(f"it has version {version}")
-            database.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} COMMIT")
+            database.executescript(f"BEGIN; {_SCHEMA} COMMIT")
             if version < _VERSION:
                 database.execute(f"PRAGMA user_version = {_VERSION}")
         except (OSError, sqlite3.Error) as error:
-            if is_last or isinstance(error, OSError):
+            # A full disk, or a busy file, is no damage: what has to be erased is in it.
+            if is_last or isinstance(error, OSError | sqlite3.OperationalError):
                 raise WriteFailed(f"{path} cannot be written: {error}") from error
             path.replace(path.with_suffix(".damaged"))
         else:
