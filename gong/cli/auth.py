@@ -197,6 +197,8 @@ def _choose_provider(presets: Mapping[str, Preset]) -> str:
 @provider_argument
 def logout(name: str) -> None:
     """Remove the saved key or login of a provider; a login is withdrawn there, too."""
+    if not name.strip():
+        raise click.UsageError("name a provider; gong auth list names those with a key or login")
     presets = _load_presets()
     name = presets[name].key_name if name in presets else name
     credentials = Credentials.from_environ(os.environ)

@@ -469,6 +469,7 @@ def _require_skill(host: OpenSession, prompt: str) -> None:
 async def _attach_files(host: OpenSession, words: str, *, is_verbose: bool) -> None:
     """Give the model the files that words name with `@`, and say which cannot be given."""
     from ..env.wrappers import is_place  # only such prompts
+    from ..policy.permissions import PermissionPolicy
     from ..repl.typing.mentions import read_mentions
     from ..repl.typing.pictures import PictureRules
 
@@ -479,7 +480,10 @@ async def _attach_files(host: OpenSession, words: str, *, is_verbose: bool) -> N
 
         mentions = await read_place_mentions(words, setup.env, rules)
     else:
-        mentions = read_mentions(words, setup.env.working_directory, rules)
+        policy = setup.policy
+        find = policy.find_denied_reading if isinstance(policy, PermissionPolicy) else None
+        folder = setup.env.working_directory
+        mentions = read_mentions(words, folder, rules, find_denied=find)
     for document in mentions.documents:
         host.session.attach(document)
     for remark in mentions.remarks:

@@ -46,7 +46,15 @@ from .approval import (
 from .decision import Verdict
 from .modes import PermissionMode, parse_mode
 from .refusals import Locale, choose_locale, format_declined, format_refusal
-from .rules import NO_RULES, PermissionRule, RuleSet, escape_pattern, find_family, parse_rule
+from .rules import (
+    NO_RULES,
+    PermissionRule,
+    RuleSet,
+    escape_pattern,
+    find_family,
+    is_path_covered,
+    parse_rule,
+)
 from .ruling import Ruling, choose_strictest
 
 if TYPE_CHECKING:
@@ -175,6 +183,18 @@ class PermissionPolicy:
             match_files,
             self.exported,
         )
+
+    def find_denied_reading(self, path: str) -> str:
+        """Return the rule that denies to read an absolute path, or where it leads; "" if none."""
+        from .files.real_paths import list_names  # few prompts name files
+
+        names = (posixpath.normpath(path), *list_names(path, (self.cwd, *self.folders)))
+        for rule in self.rules.deny:
+            if rule.tool == "read" and any(
+                is_path_covered(rule, name, self.cwd, self.home) for name in names
+            ):
+                return rule.text
+        return ""
 
     async def __call__(self, prepared: PreparedCall) -> Verdict:
         """Decide about a call; ask a person where the rules and the mode say so."""

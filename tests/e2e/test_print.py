@@ -115,6 +115,19 @@ def test_files_that_a_prompt_names_are_given_to_the_model(place):
     assert "attached notes.txt: 3 lines" in done.stderr
 
 
+def test_files_that_a_rule_denies_to_read_are_not_given_to_the_model(place):
+    """Nor through a link; standard error names the rule."""
+    (place.folder / ".env").write_text("KEY=hidden-in-here\n")
+    (place.folder / "link.txt").symlink_to(".env")
+    model = place.script({"text": "no"})
+    options = ("-m", model, "--deny", "Read(.env)")
+    done = place.run("gong", *options, "-p", "what is in @.env, @./x/../.env and @link.txt?")
+    for name in (".env", "link.txt"):
+        line = f"gong: @{name} is not attached: the rule Read(.env) denies to read it"
+        assert line in done.stderr
+    assert "hidden-in-here" not in json.dumps(entries(place))
+
+
 def test_without_a_terminal_standard_input_is_the_prompt(place):
     model = place.script({"text": "ok"})
     place.run("gong", "chat", "-m", model, stdin="hello\n")

@@ -43,12 +43,16 @@ class MentionedFiles(NamedTuple):
 
 
 def read_mentions(
-    text: str, folder: str, rules: PictureRules, locate: Callable[[str], Path] | None = None
+    text: str,
+    folder: str,
+    rules: PictureRules,
+    locate: Callable[[str], Path] | None = None,
+    find_denied: Callable[[str], str] | None = None,
 ) -> MentionedFiles:
     """Return the documents that a prompt names with `@`, each once; it reads files.
 
     Relative paths start at `folder`, `~` is the user's home; `locate` says where the file of a
-    name is otherwise.
+    name is otherwise; `find_denied` returns the rule that denies to read a path, or "".
     """
     locate = partial(_locate_file, folder) if locate is None else locate
     mentions = MentionedFiles([], [])
@@ -61,6 +65,9 @@ def read_mentions(
         if (path, lines) in seen:
             continue
         seen.add((path, lines))
+        if find_denied is not None and (rule := find_denied(str(path))):
+            mentions.remarks.append(f"@{name} is not attached: the rule {rule} denies to read it")
+            continue
         try:
             _add_document(mentions, path, name, lines, rules)
         except OSError as error:

@@ -30,6 +30,7 @@ def test_login_status_logout(gong, home):
     gong("auth", "logout", "anthropic")
     assert "no keys" in gong("auth", "status").stdout
     assert "no key for anthropic" in gong("auth", "logout", "anthropic", code=3).stderr
+    assert "name a provider" in gong("auth", "logout", "", code=2).stderr
 
 
 def test_a_variable_goes_before_a_kept_key_and_login_says_so(gong):
