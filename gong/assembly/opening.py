@@ -230,12 +230,14 @@ def _load_languages(front: FrontEnd, sandbox: Sandbox | None) -> ToolSource | No
     servers = find_servers(lsp, front.environ, discovers=discovers)
     if not servers:
         return None
+    policy = build_policy(front.settings.permissions, front.folder, front.environ)
     return SessionLanguages(
         servers,
         folder=str(Path(front.folder).resolve()),
         environ=front.environ,
         rules=front.settings.variable_rules,
         sandbox=sandbox,
+        find_denied=policy.find_denied_reading,
     )
 
 

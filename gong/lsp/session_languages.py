@@ -40,7 +40,7 @@ from .messages import ServerFault
 from .positions import Spot, find_symbol, split_lines, to_position, to_uri
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from tape.model.entries import ToolCall
 
@@ -92,8 +92,13 @@ class SessionLanguages:
         environ: Mapping[str, str],
         rules: VariableRules,
         sandbox: Sandbox | None = None,
+        find_denied: Callable[[str], str] | None = None,
     ) -> None:
-        """Take the servers in their order; nothing is started, and later inside the `sandbox`."""
+        """Take the servers in their order; nothing is started, and later inside the `sandbox`.
+
+        `find_denied` returns the rule that denies to read an absolute path, or "".
+        """
+        self._find_denied = find_denied
         self._configs, self._folder = tuple(servers), folder
         self._environ, self._rules, self._sandbox = environ, rules, sandbox
         self._servers: dict[str, LanguageServer] = {}
@@ -214,9 +219,14 @@ class SessionLanguages:
         return path.removeprefix(f"{self._folder.rstrip('/')}/")
 
     def _read_code(self, path: str) -> str | None:
-        """Return the text of a file that a server named; None for one that no server takes."""
+        """Return the text of a file that a server named; None for one that no server takes.
+
+        None for one that a rule denies to read, too.
+        """
         if not any(config.find_language(path) for config in self._configs):
-            return None  # a server may name any file, and no rule was asked about it
+            return None  # a server may name any file
+        if self._find_denied is not None and self._find_denied(path):
+            return None
         try:
             return _read_file(path)
         except OSError:

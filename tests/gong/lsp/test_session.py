@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gong.config import LanguageServerSettings, LspSettings
+from gong.config import LanguageServerSettings, LspSettings, PermissionSettings
 from gong.errors import ConfigurationError
 from gong.lsp import connection
 from gong.lsp.servers import find_servers
@@ -129,6 +129,18 @@ async def test_values_that_the_protocol_does_not_have_stop_nothing(stage):
     assert found[:3] == ["a number", ".env:1:1\nfifo.py:1:1", "     3  function run"]
     assert found[3].endswith("fifo.py is not a regular file")
     assert warnings == []
+
+
+async def test_lines_of_files_that_a_rule_denies_to_read_are_not_shown(stage):
+    (stage.folder / "hidden.py").write_text("run = 'hunter2'\n")
+    found, _ = await run(
+        stage,
+        call("lsp", operation="outline", path="hidden.py"),
+        call("lsp", operation="references", path="a.py", symbol="run"),
+        permissions=PermissionSettings(mode="bypass", deny=("Read(hidden.py)",)),
+    )
+    assert "hidden.py:1:1" in found[1].split("\n")
+    assert "hunter2" not in found[1]
 
 
 async def test_a_server_that_stops_reading_is_given_up(stage, monkeypatch):
