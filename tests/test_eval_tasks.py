@@ -17,13 +17,17 @@ import pytest
 
 TASKS = Path(__file__).parent.parent / "examples" / "evals"
 NAMES = sorted(folder.name for folder in TASKS.iterdir() if folder.is_dir())
-HANGING = {("bank-transfers", "spoil"), ("bank-transfers", "untouched"), ("slow-join", "untouched")}
-"""What the task is about: they are judged by a time limit."""
+SLOW = {
+    *(("bank-transfers", "spoil"), ("bank-transfers", "untouched"), ("slow-join", "untouched")),
+    *(("big-sort", "solve"), ("big-sort", "spoil")),
+    *(("mask-secrets", "solve"), ("mask-secrets", "spoil")),
+}
+"""They are judged by a time limit, or with large files."""
 
 
 def mark(name, script):
-    hangs = (name, script) in HANGING
-    return pytest.param(name, script, marks=[pytest.mark.slow] if hangs else [])
+    is_slow = (name, script) in SLOW
+    return pytest.param(name, script, marks=[pytest.mark.slow] if is_slow else [])
 
 
 @pytest.mark.parametrize(
