@@ -183,10 +183,15 @@ def _has_user_hooks(environ: Mapping[str, str]) -> bool:
     return b'"hooks"' in shared
 
 
-def load_tool_sources(front: FrontEnd, sandbox: Sandbox | None = None) -> tuple[ToolSource, ...]:
+def load_tool_sources(
+    front: FrontEnd,
+    sandbox: Sandbox | None = None,
+    find_denied: Callable[[str], str] | None = None,
+) -> tuple[ToolSource, ...]:
     """Return where tools beside the built-in ones come from; nothing is imported without any.
 
     Warns of what cannot be used. Nothing is started; programs will be, inside the sandbox.
+    `find_denied` returns the rule that denies to read an absolute path, or "".
     """
     sources: list[ToolSource] = []
     folder, environ, settings = front.folder, front.environ, front.settings
@@ -212,12 +217,14 @@ def load_tool_sources(front: FrontEnd, sandbox: Sandbox | None = None) -> tuple[
             front.warn(warning)
         if servers is not None and tool_patterns != ():
             sources.append(servers)
-    if languages := _load_languages(front, sandbox):
+    if languages := _load_languages(front, sandbox, find_denied):
         sources.append(languages)
     return tuple(sources)
 
 
-def _load_languages(front: FrontEnd, sandbox: Sandbox | None) -> ToolSource | None:
+def _load_languages(
+    front: FrontEnd, sandbox: Sandbox | None, find_denied: Callable[[str], str] | None
+) -> ToolSource | None:
     """Return the language servers of a session on this machine; None without any."""
     lsp, tools = front.settings.lsp, front.settings.tools
     is_offered = is_profile_choice(tools) or "lsp" in (tools or ())
@@ -230,14 +237,13 @@ def _load_languages(front: FrontEnd, sandbox: Sandbox | None) -> ToolSource | No
     servers = find_servers(lsp, front.environ, discovers=discovers)
     if not servers:
         return None
-    policy = build_policy(front.settings.permissions, front.folder, front.environ)
     return SessionLanguages(
         servers,
         folder=str(Path(front.folder).resolve()),
         environ=front.environ,
         rules=front.settings.variable_rules,
         sandbox=sandbox,
-        find_denied=policy.find_denied_reading,
+        find_denied=find_denied,
     )
 
 
@@ -392,7 +398,7 @@ async def _assemble_in(
         find_model=models.choose,
         hooks=hooks,
         load_skills=models.load_skills,
-        sources=load_tool_sources(front, sandbox),
+        sources=load_tool_sources(front, sandbox, policy.find_denied_reading),
         file_recorder=front.build_file_recorder(),
         open_agents=partial(_open_agents, front, models),
     )

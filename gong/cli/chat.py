@@ -469,21 +469,20 @@ def _require_skill(host: OpenSession, prompt: str) -> None:
 async def _attach_files(host: OpenSession, words: str, *, is_verbose: bool) -> None:
     """Give the model the files that words name with `@`, and say which cannot be given."""
     from ..env.wrappers import is_place  # only such prompts
-    from ..policy.permissions import PermissionPolicy
+    from ..policy.permissions import find_denied_reading
     from ..repl.typing.mentions import read_mentions
     from ..repl.typing.pictures import PictureRules
 
     setup = host.session.setup
     rules = PictureRules.from_session(host.models.settings, setup.model)
+    find_denied = partial(find_denied_reading, setup.policy)
     if is_place(setup.env):
         from ..repl.typing.place_mentions import read_place_mentions  # only in a place
 
-        mentions = await read_place_mentions(words, setup.env, rules)
+        mentions = await read_place_mentions(words, setup.env, rules, find_denied)
     else:
-        policy = setup.policy
-        find = policy.find_denied_reading if isinstance(policy, PermissionPolicy) else None
         folder = setup.env.working_directory
-        mentions = read_mentions(words, folder, rules, find_denied=find)
+        mentions = read_mentions(words, folder, rules, find_denied=find_denied)
     for document in mentions.documents:
         host.session.attach(document)
     for remark in mentions.remarks:

@@ -186,10 +186,14 @@ class PermissionPolicy:
 
     def find_denied_reading(self, path: str) -> str:
         """Return the rule that denies to read an absolute path, or where it leads; "" if none."""
-        from .files.real_paths import list_names  # few prompts name files
+        from .files.real_paths import ELSEWHERE, list_names  # few prompts name files
 
-        names = (posixpath.normpath(path), *list_names(path, (self.cwd, *self.folders)))
-        for rule in self.rules.deny:
+        token = ELSEWHERE.set(self.find_elsewhere)
+        try:
+            names = (posixpath.normpath(path), *list_names(path, (self.cwd, *self.folders)))
+        finally:
+            ELSEWHERE.reset(token)
+        for rule in (*self.rules.deny, *self.run_rules.deny):
             if rule.tool == "read" and any(
                 is_path_covered(rule, name, self.cwd, self.home) for name in names
             ):
@@ -454,6 +458,11 @@ def _load_judge() -> None:
     from .danger import classify_command
 
     classify_command("true", "/", "/")
+
+
+def find_denied_reading(policy: object, path: str) -> str:
+    """Return the rule of a policy that denies to read an absolute path; "" if it has no rules."""
+    return policy.find_denied_reading(path) if isinstance(policy, PermissionPolicy) else ""
 
 
 def build_policy(

@@ -170,6 +170,17 @@ def test_files_of_another_place_are_completed_and_given_along(place, chat):
     assert find_documents(place) == [['<file path="calc there.py">\none\n</file>']]
 
 
+def test_files_that_a_rule_denies_to_read_are_not_given_along(place, chat):
+    (place.folder / ".env").write_text("KEY=hidden-in-here\n")
+    (place.folder / "notes.txt").write_text("may be read\n")
+    model = place.script({"text": "one"})
+    with chat("-m", model, "--deny", "Read(.env)") as now:
+        now.say("see @.env and @notes.txt")
+        now.wait_for("@.env is not attached: the rule Read(.env) denies to read it")
+        now.wait_for("main · ready", on_screen=True)
+    assert find_documents(place) == [['<file path="notes.txt">\nmay be read\n</file>']]
+
+
 def test_files_are_completed_and_given_along(place, chat):
     """UX: @ finds files that git lists, by parts of their names; the content goes along."""
     subprocess.run(["git", "init", "-q"], cwd=place.folder, check=True)

@@ -34,6 +34,11 @@ _RANGE = re.compile(r":(\d{1,9})(?:-(\d{1,9}))?\Z")
 _AFTER_WORD = ".,;:!?)]}'\""
 
 
+def build_denial(name: str, rule: str) -> str:
+    """Return what is said of a file that a rule denies to read."""
+    return f"@{name} is not attached: the rule {rule} denies to read it"
+
+
 class MentionedFiles(NamedTuple):
     """What a prompt names."""
 
@@ -66,7 +71,7 @@ def read_mentions(
             continue
         seen.add((path, lines))
         if find_denied is not None and (rule := find_denied(str(path))):
-            mentions.remarks.append(f"@{name} is not attached: the rule {rule} denies to read it")
+            mentions.remarks.append(build_denial(name, rule))
             continue
         try:
             _add_document(mentions, path, name, lines, rules)

@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING
 
 from ...env.places.environment import PlaceEnvironment, find_place
 from ...errors import PlaceLost
-from .mentions import MAX_NAMES, MentionedFiles, list_mentioned_names, read_mentions
+from .mentions import MAX_NAMES, MentionedFiles, build_denial, list_mentioned_names, read_mentions
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ...env.protocol import ExecutionEnvironment
     from .pictures import PictureRules
 
@@ -25,7 +27,10 @@ _MAX_FILES = 100
 
 
 async def read_place_mentions(
-    text: str, env: ExecutionEnvironment, rules: PictureRules
+    text: str,
+    env: ExecutionEnvironment,
+    rules: PictureRules,
+    find_denied: Callable[[str], str] | None = None,
 ) -> MentionedFiles:
     """Return the documents that a prompt names with `@`, from the place; see `read_mentions`."""
     env = find_place(env)
@@ -35,7 +40,10 @@ async def read_place_mentions(
     remarks: list[str] = []
     with TemporaryDirectory(prefix="gong-mentions-") as copies:
         try:
-            remarks += [remark for name in names if (remark := await _copy_file(env, name, copies))]
+            for name in names:
+                rule = "" if find_denied is None else await _find_denial(env, name, find_denied)
+                remark = build_denial(name, rule) if rule else await _copy_file(env, name, copies)
+                remarks += filter(None, (remark,))
         except PlaceLost as error:
             return MentionedFiles([], [f"@ gives no files: {error}"])
         mentions = read_mentions(
@@ -43,6 +51,17 @@ async def read_place_mentions(
         )
     mentions.remarks.extend(remarks)
     return mentions
+
+
+async def _find_denial(env: PlaceEnvironment, name: str, find_denied: Callable[[str], str]) -> str:
+    """Return the rule that denies to read what a name leads to, "" if none, or if it is no file."""
+    try:
+        path = env.resolve(name, exact=True)
+        if not await env.file_exists(path):
+            return ""
+        return find_denied(path) or find_denied(await env.real_path(path))
+    except (OSError, ValueError):
+        return ""  # copying it says why
 
 
 def _locate_copy(env: PlaceEnvironment, name: str, copies: str) -> Path:

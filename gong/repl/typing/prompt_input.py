@@ -28,6 +28,7 @@ from tape.errors import TapeError
 from ...checkpoints.file_recorder import find_local_environment
 from ...env.wrappers import is_place
 from ...errors import GongError
+from ...policy.permissions import find_denied_reading
 from ...tools.command import describe_border
 from ..draw.lines import INDENT, StyledLine, clip_line, escape_text
 from ..draw.styles import THEMES
@@ -121,9 +122,7 @@ class PromptInput:
         for document in self._parts.list_pictures(text):
             self._host.session.attach(document)
         if not self.is_elsewhere:
-            self._attach_mentions(
-                read_mentions(self._parts.fold_text(text), self._folder, self._read_rules())
-            )
+            self._attach_mentions(self._read_mentions(text))
 
     async def attach_from_place(self, text: str) -> None:
         """Give the files that words name, and that are in another place, to the model with them."""
@@ -131,7 +130,9 @@ class PromptInput:
 
         env = self._host.session.setup.env
         self._attach_mentions(
-            await read_place_mentions(self._parts.fold_text(text), env, self._read_rules())
+            await read_place_mentions(
+                self._parts.fold_text(text), env, self._read_rules(), self._find_denied
+            )
         )
 
     def _attach_mentions(self, mentions: MentionedFiles) -> None:
@@ -156,9 +157,15 @@ class PromptInput:
                 self._host.session.attach(document)
             if self.is_elsewhere:
                 continue
-            mentions = read_mentions(self._parts.fold_text(text), self._folder, self._read_rules())
-            for document in mentions.documents:
+            for document in self._read_mentions(text).documents:
                 self._host.session.attach(document)
+
+    def _read_mentions(self, text: str) -> MentionedFiles:
+        text = self._parts.fold_text(text)
+        return read_mentions(text, self._folder, self._read_rules(), find_denied=self._find_denied)
+
+    def _find_denied(self, path: str) -> str:
+        return find_denied_reading(self._host.session.setup.policy, path)
 
     def _read_rules(self) -> PictureRules:
         return PictureRules.from_session(self._host.models.settings, self._host.session.setup.model)

@@ -129,6 +129,22 @@ def test_files_that_a_prompt_names_are_those_of_the_place(gong, far, here):
     assert "secret of here" not in told
 
 
+def test_files_of_a_place_that_a_rule_denies_to_read_are_not_given_to_the_model(gong, far, here):
+    """Nor through a link over there; what a link of this machine means is nothing there."""
+    (far / ".env").write_text("KEY=hidden-over-there\n")
+    (far / "link.txt").symlink_to(".env")
+    (far / "open.txt").write_text("may be read\n")
+    (here / "open.txt").symlink_to(".env")
+    options = ("--env", "box", "--deny", "Read(.env)")
+    prompt = "see @.env, @./x/../.env, @link.txt and @open.txt"
+    done = play(gong, here, [{"text": "done"}], *options, prompt=prompt)
+    for name in (".env", "link.txt"):
+        assert f"@{name} is not attached: the rule Read(.env) denies to read it" in done.stderr
+    told = json.dumps(read_entries(here))
+    assert "may be read" in told
+    assert "hidden-over-there" not in told
+
+
 @pytest.mark.parametrize(
     ("place", "words"),
     [
