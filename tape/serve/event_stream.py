@@ -6,7 +6,6 @@ Whoever reads gives up a connection that says nothing for long, so silence is fi
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ..errors import TapeError
@@ -71,24 +70,21 @@ class Bell:
             for event in await look():
                 silent = 0.0
                 yield event
-            silent += seconds
-            if silent > _ALIVE_SECONDS:
+            if silent >= _ALIVE_SECONDS:
                 silent = 0.0
                 yield b": alive\n\n"
-            with suppress(TimeoutError):
-                await asyncio.wait_for((wait or changed.wait)(), seconds)
-
-    async def stream(self, take: Callable[[], Iterable[bytes]]) -> AsyncIterator[bytes]:
-        """Yield what `take` returns, now and after each ring, until it is closed."""
-        yield b": connected\n\n"
-        while not self.is_closed:
-            changed = self._changed
-            for event in take():
-                yield event
             try:
-                await asyncio.wait_for(changed.wait(), _ALIVE_SECONDS)
+                await asyncio.wait_for((wait or changed.wait)(), seconds)
             except TimeoutError:
-                yield b": alive\n\n"
+                silent += seconds
+
+    def stream(self, take: Callable[[], Iterable[bytes]]) -> AsyncIterator[bytes]:
+        """Yield what `take` returns, now and after each ring, until it is closed."""
+
+        async def look() -> Iterable[bytes]:
+            return take()
+
+        return self.watch(look, _ALIVE_SECONDS)
 
 
 class Lookout:
