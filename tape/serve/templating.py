@@ -94,7 +94,8 @@ def format_tokens(tokens: int) -> str:
     return str(tokens)
 
 
-def _format_time(time: str) -> str:
+def format_moment(time: str) -> str:
+    """Return the day and minute of a time of a tape."""
     return f"{time[:10]} {time[11:16]}"
 
 
@@ -118,7 +119,7 @@ def _load_environment() -> jinja2.Environment:
         "count": format_count,
         "money": format_money,
         "tokens": format_tokens,
-        "moment": _format_time,
+        "moment": format_moment,
         "age": _format_since,
     }
     environment.globals |= {

@@ -18,6 +18,7 @@ from ...history.comparison import compare_places, describe_ops, format_span
 from ...render.entries import render_entry_line
 from ...store.tape import Hit
 from ...text import format_count
+from ..templating import format_moment, format_money, format_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -136,7 +137,7 @@ def _describe_period(since: Activity) -> str:
     if since.began is None or since.ended is None:
         return ""
     seconds = max(parse_timestamp(since.ended) - parse_timestamp(since.began), 0) // 1_000_000
-    return f"{since.began[:10]} {since.began[11:16]}, {format_span(seconds)}"
+    return f"{format_moment(since.began)}, {format_span(seconds)}"
 
 
 def _list_facts(since: Activity) -> Iterator[tuple[str, str]]:
@@ -146,8 +147,9 @@ def _list_facts(since: Activity) -> Iterator[tuple[str, str]]:
         notes += [f"{tool.open} without a result"] * bool(tool.open)
         yield tool.name, ", ".join(notes)
     for use in since.models:
-        cost = f", ${use.cost.amount:.2f}" if use.cost else ""
-        yield use.model, f"{format_count(use.calls, 'call')}, {use.usage.total:,} tokens{cost}"
+        cost = f", {format_money(use.cost.amount)}" if use.cost else ""
+        tokens = format_tokens(use.usage.total)
+        yield use.model, f"{format_count(use.calls, 'call')}, {tokens} tokens{cost}"
     for name, count in (("Summaries", since.anchors), ("Errors", since.errors)):
         if count:
             yield name, str(count)
