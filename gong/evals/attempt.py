@@ -21,6 +21,7 @@ from ..errors import (
     GongError,
     ModelNotFound,
 )
+from ..tools.paths import measure_file
 from .agent import AgentWork, ModelUnusable
 from .files import EnvironmentFault
 from .places import open_phase
@@ -158,7 +159,6 @@ class Attempt:
 
 async def _read_small(env: ExecutionEnvironment, path: str) -> bytes:
     """Return the bytes of a file; raises RewardFault for a long one, which is not fetched."""
-    measure: Any = getattr(env, "measure_file", None)
-    if measure is not None and await measure(path) > MAX_BYTES:
+    if await measure_file(env, path) > MAX_BYTES:
         raise RewardFault(f"it has more than {MAX_BYTES >> 10} kB")
     return await env.read_file(path)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Literal
 
 from ..env.places.environment import PlaceEnvironment
 from ..env.places.link import Link
+from ..env.sandbox.binds import KERNEL_SETTINGS
 from ..env.sandbox.limits import (
     NO_GROUPS,
     build_inner_script,
@@ -50,7 +51,6 @@ _SYSTEM_FOLDERS = (
 )
 """Folders of this machine that a try can read; of others it sees nothing."""
 _SECRETS = ("/etc/shadow", "/etc/gshadow", "/etc/shadow-", "/etc/gshadow-")
-_KERNEL_SETTINGS = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs")
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _FILTER = 9
 """The descriptor of the filter of system calls."""
@@ -194,7 +194,7 @@ class BubblewrapPlace:
             if path.is_dir() and not path.is_symlink():
                 words += ["--ro-bind", str(path), str(path)]
         words += ["--dev", "/dev", "--proc", "/proc"]
-        for setting in _KERNEL_SETTINGS if os.geteuid() == 0 else ():
+        for setting in KERNEL_SETTINGS if os.geteuid() == 0 else ():
             words += ["--ro-bind-try", setting, setting]
         words += ["--tmpfs", "/run"]
         if self._network:

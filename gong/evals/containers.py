@@ -60,11 +60,10 @@ class ContainerPlace:
             source = self._task.folder / "environment"
             if not (source / "Dockerfile").is_file():
                 raise EnvironmentFault("there is no environment/Dockerfile and no docker_image")
-            image = f"localhost/gong-eval:{self._name}"
+            image = _name_image(self._name)
             await self._run(
                 "build", "-q", "-t", image, str(source), seconds=table.build_timeout_sec
             )
-            self._image = image
         options = [*(() if self._network else ("--network", "none"))]
         if table.workdir:
             options += ["--workdir", table.workdir]
@@ -72,8 +71,6 @@ class ContainerPlace:
             options += ["--env", f"{variable}={value}"]
         names = ("--name", self._name, "--entrypoint", "sh")
         await self._run("run", "-d", *names, *options, image, "-c", _SLEEP)
-
-    _image = ""
 
     async def _run(self, *words: str, seconds: float = _CONTAINER_SECONDS) -> bytes:
         argv = (self._program, *words)
@@ -121,10 +118,15 @@ class ContainerPlace:
         await asyncio.to_thread(remove_tree, self.here)
 
 
+def _name_image(container: str) -> str:
+    """Return the image that is built for a container."""
+    return f"localhost/gong-eval:{container}"
+
+
 async def remove_container(name: str, environ: Mapping[str, str]) -> None:
     """Remove a container and the image that was built for it, if they are there."""
     program = find_container_program(environ)
-    for words in (("rm", "-f", name), ("rmi", "-f", f"localhost/gong-eval:{name}")):
+    for words in (("rm", "-f", name), ("rmi", "-f", _name_image(name))):
         try:
             await run_for_output(
                 (program, *words), environ, max_bytes=_MAX_OUTPUT, seconds=_CONTAINER_SECONDS

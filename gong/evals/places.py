@@ -16,7 +16,7 @@ import asyncio
 import posixpath
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol, get_args
 
 from ..env.local import LocalEnvironment
 from ..env.protocol import LOCAL, is_inside_folder
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from .task import Task
 
 PlaceKind = Literal["bwrap", "podman", "folder"]
-PLACE_KINDS: tuple[PlaceKind, ...] = ("bwrap", "podman", "folder")
+PLACE_KINDS: tuple[PlaceKind, ...] = get_args(PlaceKind)
 
 
 class TaskPlace(Protocol):

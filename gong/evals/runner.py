@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import re
 import tempfile
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING
@@ -97,8 +97,6 @@ class EvalRun:
     """Is given each result as it comes."""
     hidden: Sequence[str] = ()
     """Folders that no try may see."""
-    begun: set[str] = field(default_factory=set)
-    """Names of the tries that run now."""
     is_over_budget: bool = False
     """Whether tries were left out because the budget is spent."""
 
@@ -145,8 +143,6 @@ class EvalRun:
         blank = TryResult(task.name, number, "bad-task", began=began, digest=hash_task(task))
         if task.fault:
             return replace_fields(blank, detail=task.fault), b""
-        name = f"{task.name} #{number}"
-        self.begun.add(name)
         remains = _plan_remains(task, number, self.choices)
         self.folder.begin_try(task.name, number, remains)
         place = self._build_place(task, remains)
@@ -157,7 +153,6 @@ class EvalRun:
                 _SCRIPTS.get(self.choices.agent, ""),
             )
         finally:
-            self.begun.discard(name)
             await asyncio.shield(place.remove())
             self.folder.end_try(task.name, number)
         return attempt.result, attempt.log

@@ -193,11 +193,20 @@ def build_path_error(error: OSError | ValueError, path: str, missing: str = "") 
     return ToolOutcome.error(str(error), kind="ValidationError")
 
 
+async def measure_file(env: ExecutionEnvironment, path: str, root: str | None = None) -> int:
+    """Return the size of a file in bytes, 0 where the environment cannot tell it; raises OSError.
+
+    An environment of others may not have the method.
+    """
+    measure = getattr(env, "measure_file", None)
+    size: int = 0 if measure is None else await measure(path, root)
+    return size
+
+
 async def measure_oversize(env: ExecutionEnvironment, path: str, root: str | None = None) -> int:
     """Return the size of a file in bytes if it is too large to be taken whole, else 0."""
-    measure = getattr(env, "measure_file", None)  # an environment of others may not have it
     try:
-        size: int = 0 if measure is None else await measure(path, root)
+        size = await measure_file(env, path, root)
     except (OSError, ValueError):
         return 0  # reading it says what is wrong
     return size if size > MAX_WHOLE_BYTES else 0

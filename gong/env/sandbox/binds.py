@@ -24,7 +24,7 @@ from ..protocol import is_inside_folder
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-_KERNEL_SETTINGS = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs")
+KERNEL_SETTINGS = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs")
 """What root could write although it has no rights."""
 _RUN_FOLDERS = ("/run/current-system", "/run/opengl-driver")
 """What a system may need below /run: the programs of NixOS; no sockets."""
@@ -117,7 +117,7 @@ def build_arguments(
     words += ["--unshare-cgroup-try", "--unshare-net"]
     words += ["--die-with-parent", "--new-session", "--cap-drop", "ALL"]
     words += ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
-    for path in _KERNEL_SETTINGS if border.is_root else ():
+    for path in KERNEL_SETTINGS if border.is_root else ():
         words += ["--ro-bind-try", path, path]
     words += ["--tmpfs", "/run"]
     for path in _RUN_FOLDERS:
