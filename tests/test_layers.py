@@ -47,6 +47,7 @@ ORDER = {
             "private_files",
             "front_matter",
             "python_objects",
+            "html_page",
             "git_folders",
             "git_programs",
             "project",

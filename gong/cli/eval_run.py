@@ -17,13 +17,13 @@ from tape.cli.output import as_json, format_examples, print_json
 from tape.cli.terminal import format_table, print_lines, show_progress
 
 from ..errors import ConfigurationError
+from ..evals.junit import build_junit
+from ..evals.page import build_page
 from ..evals.places import PLACE_KINDS, choose_kind
 from ..evals.result import RunChoices, RunFolder, TryResult
 from ..evals.runner import EvalRun, RunLimits
 from ..evals.summary import (
     HEADINGS,
-    build_junit,
-    build_page,
     format_result,
     format_total,
     list_rows,
@@ -33,6 +33,7 @@ from ..evals.task import find_tasks
 from ..private_files import locate_config_file
 from .eval_tasks import task_paths
 from .options import complete_model, effort_option, load_settings, print_warning, store_option
+from .printing import LIMIT_EXIT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from ..llm.models import EffortChoice
 
 RUNS_FOLDER = "gong-evals"
-_ERROR_EXIT, _LIMIT_EXIT = 1, 8
+_ERROR_EXIT = 1
 _SHOW_SECONDS = 0.5
 
 _EXAMPLES = format_examples(
@@ -222,7 +223,7 @@ def run(**options: Any) -> int:
         print_warning(
             f"the budget is spent: {left} tries are left; a larger --max-cost continues the run"
         )
-        return _LIMIT_EXIT
+        return LIMIT_EXIT
     summary = sum_results(results)
     is_low = choices.fail_under is not None and summary.rate * 100 < choices.fail_under
     return _ERROR_EXIT if summary.errors or is_low else 0

@@ -1,4 +1,4 @@
-"""Results of a run in figures, as a table, as JUnit XML and as a page. Pure.
+"""Results of a run in figures, as lines and as a table. Pure.
 
 Rates count each task the same: the share of its tries that solved it, averaged. A try that ended
 with an error is not solved.
@@ -6,27 +6,23 @@ with an error is not solved.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from html import escape
 from typing import TYPE_CHECKING, NamedTuple
-from xml.etree.ElementTree import Element, SubElement, tostring
 
 from msgspec import Struct
 
 from tape.text import format_count, format_seconds, show_controls, to_single_line
 
 from ..context.costs import format_money
-from .result import MEANINGS, RunChoices, TryResult
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from .task import Task
+    from .result import TryResult
+
 
 MARKS = {"solved": "✓", "failed": "✗"}
 """An error has !."""
-_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 class TaskSummary(Struct, frozen=True):
@@ -149,7 +145,7 @@ def list_rows(summary: RunSummary) -> list[TableRow]:
             f"{task.solved}/{task.tries}",
             "" if task.reward is None else f"{task.reward:.2f}",
             f"{task.turns:.3g}",
-            _format_cost(task.cost),
+            format_cost(task.cost),
             format_seconds(task.seconds),
             ", ".join(f"{name} {count}" for name, count in sorted(task.outcomes.items())),
         )
@@ -163,106 +159,10 @@ def format_total(summary: RunSummary) -> str:
     return (
         f"{summary.solved} of {format_count(summary.tries, 'try', 'tries')} solved"
         f", {summary.rate:.0%} on average over tasks{errors};"
-        f" {format_count(summary.turns, 'turn')}, {_format_cost(summary.cost)}"
+        f" {format_count(summary.turns, 'turn')}, {format_cost(summary.cost)}"
     )
 
 
-def _format_cost(cost: float | None) -> str:
+def format_cost(cost: float | None) -> str:
+    """Return a cost in USD, "unknown" for None."""
     return "unknown" if cost is None else format_money(cost)
-
-
-def build_junit(name: str, results: Sequence[TryResult]) -> str:
-    """Return results as JUnit XML: a test case for each try; what XML cannot hold is U+FFFD."""
-    failed = sum(result.outcome == "failed" for result in results)
-    counts = {
-        "tests": str(len(results)),
-        "failures": str(failed),
-        "errors": str(sum(result.is_error for result in results)),
-        "time": f"{sum(r.agent_seconds + r.verifier_seconds for r in results):.3f}",
-    }
-    root = Element("testsuites", {"name": "gong eval", **counts})
-    suite = SubElement(root, "testsuite", {"name": _clean_xml(name), **counts})
-    for result in results:
-        case = SubElement(
-            suite,
-            "testcase",
-            {
-                "classname": _clean_xml(result.task),
-                "name": _clean_xml(f"{result.task} #{result.number}"),
-                "time": f"{result.agent_seconds + result.verifier_seconds:.3f}",
-            },
-        )
-        facts = {"tape": result.tape, "model": result.model, "turns": str(result.turns)}
-        properties = SubElement(case, "properties")
-        for key, value in facts.items():
-            SubElement(properties, "property", {"name": key, "value": _clean_xml(value)})
-        if not result.is_solved:
-            kind = "error" if result.is_error else "failure"
-            reward = "" if result.reward is None else f"reward {result.reward:g}"
-            message = _clean_xml(result.detail or reward or MEANINGS[result.outcome])
-            SubElement(case, kind, {"type": result.outcome, "message": message})
-    text: str = tostring(root, encoding="unicode")
-    return f'<?xml version="1.0" encoding="utf-8"?>\n{text}\n'
-
-
-def _clean_xml(text: str) -> str:
-    return _NO_XML.sub("\ufffd", text)
-
-
-_STYLE = """
-:root{color-scheme:light dark;--line:#8886;--ok:#2a8a4a;--bad:#c0392b;--odd:#b7791f}
-body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:70rem;padding:0 1rem}
-h1{font-size:1.3rem} .wide{overflow-x:auto} table{border-collapse:collapse;width:100%}
-td,th{border-bottom:1px solid var(--line);padding:.35rem .5rem;text-align:left;vertical-align:top}
-td{overflow-wrap:anywhere} .solved{color:var(--ok)} .failed{color:var(--bad)}
-.error{color:var(--odd)}
-"""
-
-
-def build_page(
-    name: str, choices: RunChoices, results: Sequence[TryResult], tasks: Sequence[Task] = ()
-) -> str:
-    """Return a run as one self-contained HTML page without scripts; the same one, the same page."""
-    summary = sum_results(results)
-    abouts = {task.name: task.description for task in tasks}
-    rows = "".join(_build_row(row, abouts.get(row.task, "")) for row in list_rows(summary))
-    agent = choices.model or f"solution/{choices.agent}"
-    heads = "".join(f"<th>{head.capitalize()}</th>" for head in (*HEADINGS, "ABOUT"))
-    tries = "".join(_build_try(result) for result in results)
-    title = _escape_text(f"{name} · {agent}")
-    return (
-        "<!doctype html><html lang=en><meta charset=utf-8>"
-        "<meta name=viewport content='width=device-width,initial-scale=1'>"
-        "<meta http-equiv=Content-Security-Policy"
-        " content=\"default-src 'none'; style-src 'unsafe-inline'\">"
-        f"<title>{title}</title><style>{_STYLE}</style><h1>{title}</h1>"
-        f"<p>{_escape_text(format_total(summary))}, in {_escape_text(choices.place)}</p>"
-        f"<div class=wide><table><tr>{heads}</tr>{rows}</table></div>"
-        "<h2>Tries</h2><div class=wide><table>"
-        "<tr><th>Try<th>How<th>Reward<th>Turns<th>Cost<th>Time<th>Tape<th>Why</tr>"
-        f"{tries}</table></div></html>\n"
-    )
-
-
-def _build_row(row: TableRow, about: str) -> str:
-    return f"<tr>{''.join(f'<td>{_escape_text(cell)}</td>' for cell in (*row, about))}</tr>"
-
-
-def _build_try(result: TryResult) -> str:
-    kind = "error" if result.is_error else result.outcome
-    stopped = f"stopped by its limit of {result.stopped}" if result.stopped else ""
-    cells = (
-        f"{result.task} #{result.number}",
-        result.outcome,
-        "" if result.reward is None else f"{result.reward:g}",
-        str(result.turns),
-        _format_cost(result.cost),
-        format_seconds(result.agent_seconds),
-        result.tape[:8],
-        ", ".join(filter(None, (result.detail, stopped))),
-    )
-    return f"<tr class={kind}>{''.join(f'<td>{_escape_text(cell)}</td>' for cell in cells)}</tr>"
-
-
-def _escape_text(text: str) -> str:
-    return escape(show_controls(text))

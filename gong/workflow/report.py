@@ -9,6 +9,7 @@ from tape.clock import parse_timestamp
 from tape.text import format_count, format_seconds, shorten_to_width, show_controls, to_single_line
 
 from ..context.costs import format_money
+from ..html_page import build_html_page
 from .schedule import TaskState
 
 if TYPE_CHECKING:
@@ -87,13 +88,8 @@ def compute_depths(plan: TaskPlan) -> dict[str, int]:
 
 
 _STYLE = """
-:root{color-scheme:light dark;--line:#8886;--ok:#2a8a4a;--bad:#c0392b;--run:#b7791f}
-body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:60rem;padding:0 1rem}
-h1{font-size:1.3rem} .wide{overflow-x:auto} table{border-collapse:collapse;width:100%}
-td,th{border-bottom:1px solid var(--line);padding:.35rem .5rem;text-align:left;vertical-align:top}
-pre{white-space:pre-wrap;overflow-wrap:anywhere}
 .completed{color:var(--ok)} .failed{color:var(--bad)}
-.running,.review,.fixing{color:var(--run)} .skipped,.pending{opacity:.65}
+.running,.review,.fixing{color:var(--busy)} .skipped,.pending{opacity:.65}
 rect{fill:#8881;stroke:currentColor} text{fill:currentColor;font:12px system-ui,sans-serif}
 path{fill:none;stroke:var(--line);stroke-width:1.5}
 """
@@ -107,17 +103,12 @@ def build_page(workflow: Workflow) -> str:
     heads = ("task", "status", "tries", "time", *(("cost",) * bool(workflow.cost)), "reviews")
     rows = "".join(_build_rows(workflow))
     report = f"<h2>Report</h2><pre>{escape(workflow.report)}</pre>" if workflow.report else ""
-    title = escape(workflow.requirement)
-    return (
-        "<!doctype html><html lang=en><meta charset=utf-8>"
-        "<meta name=viewport content='width=device-width,initial-scale=1'>"
-        "<meta http-equiv=Content-Security-Policy"
-        " content=\"default-src 'none'; style-src 'unsafe-inline'\">"
-        f"<title>{title}</title><style>{_STYLE}</style><h1>{title}</h1>"
+    body = (
         f"<p class={workflow.status}>{workflow.status}{score} · {workflow.id[:8]}</p>"
         f"<div class=wide>{_draw_svg(workflow)}</div>"
-        f"<div class=wide><table>{_build_row(heads, tag='th')}{rows}</table></div>{report}</html>\n"
+        f"<div class=wide><table>{_build_row(heads, tag='th')}{rows}</table></div>{report}"
     )
+    return build_html_page(workflow.requirement, body, _STYLE)
 
 
 def _build_rows(workflow: Workflow) -> Iterator[str]:

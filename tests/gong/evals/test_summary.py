@@ -6,8 +6,10 @@ from html.parser import HTMLParser
 from typing import Any
 from xml.etree import ElementTree as ET
 
+from gong.evals.junit import build_junit
+from gong.evals.page import build_page
 from gong.evals.result import RunChoices, TryResult
-from gong.evals.summary import build_junit, build_page, format_result, format_total, sum_results
+from gong.evals.summary import format_result, format_total, sum_results
 
 EVIL = "</td><script>alert(1)</script>\x1b[2J\0\ud800 ]]> & \u202e <img src=x onerror=1>"
 RESULTS = [
