@@ -15,7 +15,7 @@ import msgspec
 
 from ..clock import format_timestamp, read_clock, render_time
 from ..errors import Damaged, NotFound, TapeError, UsageError
-from ..remote.audit import read_events
+from ..remote.audit import read_events, read_local_events
 from ..remote.behind import read_remote_behind
 from ..remote.changed import find_changed
 from ..remote.cursor import REMOTES_NAME, Cursor
@@ -365,18 +365,26 @@ def _find_rebuild(opened: OpenRemote, tape: str, newest: int) -> Callable[[], in
 @remote.command(epilog=format_examples("tape remote audit", "tape remote audit team --since 1w"))
 @click.argument("name", required=False)
 @click.option("--since", metavar="TIME", help=f"Only what was done since: {TIME_FORMS}.")
+@click.option("--here", is_flag=True, help="List who looked at tapes that no remote has.")
 @as_json
 @click.pass_obj
-def audit(options: GlobalOptions, name: str | None, since: str | None, as_json: bool) -> int:
-    """List who took tapes from a remote, held, redacted or exported them, oldest first.
+def audit(
+    options: GlobalOptions, name: str | None, since: str | None, here: bool, as_json: bool
+) -> int:
+    """List who took tapes from a remote, held, redacted, exported or saw them, oldest first.
 
-    Exports of a tape that a remote has are recorded here, and come there with the next push. In
-    PostgreSQL these are rows of tape.audit. --json prints an array of {did, tape, time, person,
-    machine, why}.
+    Exports of a tape that a remote has, and looks at it by `tape serve --login-header`, are
+    recorded here, and come there with the next push. In PostgreSQL these are rows of tape.audit.
+    --json prints an array of {did, tape, time, person, machine, why}.
     """
     begin = parse_moment(since, read_clock()) if since else ""
-    with open_named_remote(options, name) as opened:
-        events = read_events(opened.remote, begin)
+    if here:
+        if name:
+            raise UsageError("give a NAME or --here, not both")
+        events = read_local_events(Path(find_store_home(options.store)), begin)
+    else:
+        with open_named_remote(options, name) as opened:
+            events = read_events(opened.remote, begin)
     if as_json:
         print_json([msgspec.structs.asdict(event) for event in events])
         return 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     epilog=format_examples(
         "tape serve --open",
         "tape serve --port 8000",
+        "tape serve --login-header X-User --login-from 127.0.0.1 --name tapes.example.org",
     )
 )
 @click.option("--open", "opens", is_flag=True, help="Open the address in the browser.")
@@ -30,24 +32,68 @@ if TYPE_CHECKING:
     help="The port; 0 chooses a free one. Default: the one of last time, if it is free.",
 )
 @click.option("--new-token", is_flag=True, help="Make a new token: addresses printed before end.")
+@click.option("--login-header", metavar="NAME", help="Let in whom a proxy names in this header.")
+@click.option(
+    "--login-from",
+    metavar="ADDRESS",
+    multiple=True,
+    help="The proxy asks from this IP address or network; others are refused. May be repeated.",
+)
+@click.option("--team-header", metavar="NAME", help="The proxy names teams in this header.")
+@click.option(
+    "--teams",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="TOML: the repositories and people whose sessions a team sees.",
+)
+@click.option(
+    "--host",
+    metavar="ADDRESS",
+    default="127.0.0.1",
+    show_default=True,
+    help="Listen here; another machine's proxy needs --login-header.",
+)
+@click.option(
+    "--name",
+    "names",
+    metavar="HOST",
+    multiple=True,
+    help="What browsers call this server, where a proxy leads to it. May be repeated.",
+)
 @click.pass_obj
-def serve(options: GlobalOptions, opens: bool, port: int | None, new_token: bool) -> None:
+def serve(
+    options: GlobalOptions,
+    *,
+    opens: bool,
+    port: int | None,
+    new_token: bool,
+    login_header: str | None,
+    login_from: tuple[str, ...],
+    team_header: str | None,
+    teams: Path | None,
+    host: str,
+    names: tuple[str, ...],
+) -> None:
     """Show the sessions of a store in a browser: lists, conversations, costs.
 
     Listens on the loopback address only, and prints an address with a token, which lets a browser
     in. The token stays the same for a store until --new-token. Needs gong[serve]. Ends with Ctrl+C.
+
+    With --login-header a proxy lets people in instead, and who looks at a session is recorded:
+    `tape remote audit` lists it.
     """
     try:
-        from ..serve import running  # an extra, for this command only
+        from ..serve import running, viewers  # an extra, for this command only
     except ImportError as error:
         if (error.name or "").partition(".")[0] not in {"starlette", "uvicorn", "jinja2"}:
             raise
         raise UsageError("tape serve needs `pip install 'gong[serve]'`") from error
+    login = viewers.make_proxy_login(login_header, login_from, team_header, teams)
     home = find_store_home(options.store)
     running.serve_store(
         home,
         os.environ,
-        running.ServeOptions(port=port, new_token=new_token),
+        running.ServeOptions(port, new_token, login, host, names),
         announce=lambda address: _print_address(address, opens=opens),
         warn=print_warning,
     )

@@ -1,9 +1,10 @@
-"""Who took, held, redacted or exported what: events that a remote keeps and never changes.
+"""Who took, held, redacted, exported or saw what: events that a remote keeps and never changes.
 
 In PostgreSQL they are rows of `tape.audit`, elsewhere objects `audit/<time in µs>-<8 hex digits>`.
-What is done at a remote is recorded there before it is done. An export needs no network: it waits
-in the file of the cursor of each remote that has the tape, and the next push brings it. An event
-may be there twice where its push was killed.
+What is done at a remote is recorded there before it is done. An export or a view needs no network:
+it waits in the file of the cursor of each remote that has the tape, and the next push brings it. An
+event may be there twice where its push was killed. That somebody saw a tape which no remote has is
+a line of `audit.jsonl` in the store.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
     from .remote import Remote
 
+LOCAL_NAME = "audit.jsonl"
+"""The file in a store with the events of tapes that no remote has."""
 _PREFIX = "audit/"
 _WAIT_SECONDS = 2.0
 
@@ -63,16 +66,55 @@ def read_events(remote: Remote, since: str = "") -> list[AuditEvent]:
 
 def note_export(store: Path, tape: str, now: int, person: str, machine: str, why: str) -> None:
     """Record that a tape was exported, for each remote of the store in a folder that has it."""
-    if not (store / REGISTRY_NAME).exists():
-        return
     event = AuditEvent("export", tape, format_timestamp(now), person, machine, why)
-    for name in _list_holders(store, tape):
+    _add_waiting_events(store, event)
+
+
+def note_view(store: Path, tape: str, now: int, person: str) -> None:
+    """Record that somebody looked at a tape: here, or for each remote that has it.
+
+    Raises WriteFailed.
+    """
+    event = AuditEvent("view", tape, format_timestamp(now), person)
+    if _add_waiting_events(store, event):
+        return
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+    try:
+        fd = os.open(store / LOCAL_NAME, flags, 0o600)
+        with open(fd, "ab", buffering=0) as file:  # noqa: PTH123 (a descriptor)
+            file.write(msgspec.json.encode(event) + b"\n")
+    except OSError as error:
+        raise WriteFailed(f"{LOCAL_NAME} cannot be written: {error.strerror}") from error
+
+
+def read_local_events(store: Path, since: str = "") -> list[AuditEvent]:
+    """Return the events of tapes that no remote has, oldest first; raise Damaged."""
+    try:
+        lines = (store / LOCAL_NAME).read_bytes().split(b"\n")
+    except FileNotFoundError:
+        return []
+    events: list[AuditEvent] = []
+    for number, line in enumerate(filter(None, lines), 1):
+        try:
+            events.append(msgspec.json.decode(line, type=AuditEvent))
+        except JSON_ERRORS as error:
+            raise Damaged(f"line {number} of {LOCAL_NAME} cannot be read: {error}") from error
+    return [event for event in events if event.time > since]
+
+
+def _add_waiting_events(store: Path, event: AuditEvent) -> bool:
+    """Note an event for each remote that has its tape; return whether there is one."""
+    if not (store / REGISTRY_NAME).exists():
+        return False
+    names = [*_list_holders(store, event.tape)]
+    for name in names:
         try:
             _add_waiting_event(store, name, msgspec.json.encode(event).decode())
         except sqlite3.Error as error:
             raise WriteFailed(
-                f"the export of {tape[:8]} cannot be recorded for {name}: {error}"
+                f"the {event.did} of {event.tape[:8]} cannot be recorded for {name}: {error}"
             ) from error
+    return bool(names)
 
 
 def _add_waiting_event(store: Path, remote: str, text: str) -> None:

@@ -1,6 +1,8 @@
 """The web view of a store: pages to look at sessions with, served on this machine, read-only.
 
-    who may ask           access (names, token; pure), kept_address (token and port of a store)
+    who may ask           access (names, token; pure), kept_address (token and port of a store),
+                          viewers (people whom a proxy lets in, and what they see; pure)
+    who looked            view_audit
     one request           gate (refuses, or lets through), application (the table of routes)
     what a page asks      site (what all pages share), store_view (one store, from any thread)
     what it answers       pages/ (one module each), templates/ (one each, on `base.html`),

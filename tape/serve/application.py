@@ -22,7 +22,7 @@ from starlette.middleware import Middleware
 from starlette.responses import Response
 from starlette.routing import Route
 
-from ..errors import Ambiguous, InvalidName, NotFound, TapeError, UsageError
+from ..errors import Ambiguous, InvalidName, NotFound, TapeError, UsageError, WriteFailed
 from .gate import Gate
 from .pages import compare, costs, file, running, search, session, sessions
 from .site import PageLink
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from .site import Site
+    from .viewers import ProxyLogin
 
 
 class SitePage(NamedTuple):
@@ -55,13 +56,22 @@ PAGES = (
 """In the order of the bar."""
 
 
-def build_application(site: Site, token: str, names: frozenset[str], port: int) -> Starlette:
-    """Return the web application; `names` are the hosts that requests may name."""
+def build_application(
+    site: Site,
+    token: str,
+    names: frozenset[str],
+    port: int,
+    login: ProxyLogin | None = None,
+) -> Starlette:
+    """Return the web application; `names` are the hosts that requests may name.
+
+    With a `login` a proxy says who looks, and the token lets nobody in.
+    """
     site.links = tuple(page.link for page in PAGES if page.link)
     pages = [route for page in PAGES for route in page.build_routes(site)]
     return Starlette(
         routes=[*pages, Route("/static/{version}/{name}", _send_asset)],
-        middleware=[Middleware(Gate, token, names, port)],
+        middleware=[Middleware(Gate, token, names, port, login)],
         exception_handlers={
             HTTPException: partial(_show_error, site),
             TapeError: partial(_show_error, site),
@@ -87,6 +97,8 @@ def _show_error(site: Site, request: Request, error: Exception) -> Response:
             reason = "This cannot be asked here."
         case UsageError():
             status, reason = 400, str(error)
+        case WriteFailed():
+            status, reason = 503, "Who looks cannot be recorded now, so nothing is shown."
         case _:
             status = 500
             reason = "This cannot be read: `tape verify` says what is wrong."

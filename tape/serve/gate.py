@@ -3,6 +3,8 @@
     GET /?token=TOKEN    the printed address: sets a cookie for this port, and leads to the page
     cookie, or `Authorization: Bearer TOKEN`                             is let through
 
+Where a proxy logs people in (`viewers`), its header is asked for instead, and no token counts.
+
 Invariant: nothing of a store is read for a request that is refused.
 """
 
@@ -23,12 +25,14 @@ from .access import (
     read_bearer,
 )
 from .templating import build_policy, render_page
+from .viewers import Viewer, current_viewer
 
 if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from .access import Refusal
+    from .viewers import ProxyLogin
 
 _HEADERS = {
     "cache-control": "no-store",
@@ -43,8 +47,15 @@ _HEADERS = {
 class Gate:
     """The outermost part of the application."""
 
-    def __init__(self, app: ASGIApp, token: str, names: frozenset[str], port: int) -> None:
-        self._app, self._token, self._names = app, token, names
+    def __init__(
+        self,
+        app: ASGIApp,
+        token: str,
+        names: frozenset[str],
+        port: int,
+        login: ProxyLogin | None = None,
+    ) -> None:
+        self._app, self._token, self._names, self._login = app, token, names, login
         self._cookie = f"tape_{port}"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -69,6 +80,13 @@ class Gate:
         headers = request.headers
         if refusal := find_foreign_name(headers, self._names) or self._find_foreign_page(headers):
             return _build_refusal(refusal)
+        if self._login is not None:
+            viewer = self._login.find_viewer(request.client.host if request.client else "", headers)
+            if not isinstance(viewer, Viewer):
+                return _build_refusal(viewer)
+            current_viewer.set(viewer)
+            return None
+        current_viewer.set(Viewer("", None))
         token = request.query_params.get("token")
         if token is not None and request.method == "GET":
             if not is_token(token, self._token):
@@ -78,7 +96,8 @@ class Gate:
         return None if is_token(secret, self._token) else _build_refusal(WRONG_TOKEN)
 
     def _find_foreign_page(self, headers: Headers) -> Refusal | None:
-        return None if read_bearer(headers) else find_foreign_page(headers)
+        is_program = self._login is None and read_bearer(headers)
+        return None if is_program else find_foreign_page(headers)
 
     def _admit_browser(self, request: Request) -> Response:
         """Set the cookie, and lead to the same page without the token."""

@@ -12,10 +12,13 @@ from .kept_address import keep_address, locate_address, make_address, read_addre
 from .listening import format_address, open_port, serve_application
 from .site import Site
 from .store_view import StoreView
+from .view_audit import ViewAudit
 
 if TYPE_CHECKING:
     import socket
     from collections.abc import Callable, Mapping
+
+    from .viewers import ProxyLogin
 
 _HOST = "127.0.0.1"
 
@@ -26,6 +29,11 @@ class ServeOptions(NamedTuple):
     port: int | None = None
     """0 for a free one; None for that of last time."""
     new_token: bool = False
+    login: ProxyLogin | None = None
+    """Whom a proxy lets in; None for who has the token."""
+    host: str = _HOST
+    names: tuple[str, ...] = ()
+    """Names of this server besides those that only this machine has."""
 
 
 def serve_store(
@@ -36,26 +44,31 @@ def serve_store(
     announce: Callable[[str], None],
     warn: Callable[[str], None],
 ) -> None:
-    """Serve the store at `home`; `announce` gets the address with the token.
+    """Serve the store at `home`; `announce` gets the address, with the token if that lets in.
 
-    Raises UsageError where the port cannot be used.
+    Raises UsageError where the port cannot be used, or everybody could ask.
     """
+    login = options.login
+    if login is None and (options.names or options.host not in LOCAL_NAMES):
+        raise UsageError("other machines are let in by a proxy only: give --login-header NAME too")
     file = locate_address(home, environ)
     address = (None if options.new_token else read_address(file)) or make_address()
-    view = StoreView(home)
+    view = StoreView(home, ViewAudit(home).record if login else None)
     view.store.check()
-    bound = _open_port(options.port, address.port)
+    bound = _open_port(options.host, options.port, address.port)
     port = bound.getsockname()[1]
     try:
         keep_address(file, address._replace(port=port))
     except OSError as error:
         warn(f"the token is for this run only: {error.strerror}")
     site = Site(view)
-    application = build_application(site, address.token, LOCAL_NAMES, port)
+    names = LOCAL_NAMES | {options.host, *map(str.lower, options.names)}
+    application = build_application(site, address.token, names, port, login)
+    query = "" if login else f"?token={address.token}"
 
     async def serve() -> None:
         # Only now: a signal before the loop runs would end the program amid its setup.
-        announce(f"{format_address(_HOST, bound)}/?token={address.token}")
+        announce(f"{format_address(options.host, bound)}/{query}")
         await serve_application(application, bound, site.bell.close)
 
     try:
@@ -64,10 +77,10 @@ def serve_store(
         view.close()
 
 
-def _open_port(port: int | None, last_port: int) -> socket.socket:
+def _open_port(host: str, port: int | None, last_port: int) -> socket.socket:
     if port is not None:
-        return open_port(_HOST, port)
+        return open_port(host, port)
     try:
-        return open_port(_HOST, last_port)
+        return open_port(host, last_port)
     except UsageError:  # another program has it now
-        return open_port(_HOST, 0)
+        return open_port(host, 0)

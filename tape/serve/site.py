@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .event_stream import Bell, Lookout
 from .templating import render_page
+from .viewers import current_viewer
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -40,5 +41,10 @@ class Site:
         self, request: Request, name: str, values: dict[str, Any], status: int = 200
     ) -> Response:
         """Return the page of a template."""
-        shared = {"links": self.links, "path": request.url.path}
+        viewer = current_viewer.get(None)
+        shared = {
+            "links": self.links,
+            "path": request.url.path,
+            "viewer": viewer.name if viewer else "",
+        }
         return render_page(name, {**shared, **values}, status)

@@ -1,7 +1,8 @@
 """One store as pages ask about it, from any thread.
 
 Invariant: nothing is written but the index. A question is answered from the index as it is, by a
-connection of its own; where that has to catch up first, one thread does it for all.
+connection of its own; where that has to catch up first, one thread does it for all. Whose request
+it is sees what they may see; what asks for nobody sees nothing where people are logged in.
 """
 
 from __future__ import annotations
@@ -15,11 +16,14 @@ from typing import TYPE_CHECKING, TypeVar, Unpack
 
 from ..blame.history import blame_file
 from ..errors import NotFound, UsageError
+from ..index.full_text import build_search
 from ..index.library import open_store, query_index, search_entries
 from ..index.lookups import select_folders, select_writing_tapes
 from ..index.reader import is_caught_up, query_index_file
-from ..index.search import search_caught_up
+from ..index.scope import TapeScope, hide_others
+from ..index.search import find_matches, search_caught_up
 from ..store.store import Store, require_single_hit
+from .viewers import Viewer, current_viewer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,6 +39,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _RUNNING_SECONDS = 2.0
+_MAX_SCOPES = 1000
 _MAX_SAID = 400
 """Most hits that are looked at for the sessions whose talk has some words."""
 
@@ -42,27 +47,44 @@ _MAX_SAID = 400
 class StoreView:
     """A store and its index."""
 
-    def __init__(self, home: str) -> None:
+    def __init__(
+        self, home: str, record_view: Callable[[Viewer, Tape], None] | None = None
+    ) -> None:
+        """Where people are logged in, `record_view` gets who looks at what; it may raise."""
         self.home = home
+        self._record_view = record_view
         self.store = Store(home)
-        self._running: tuple[TapeRow, ...] = ()
-        self._ask_again, self._asking = 0.0, Lock()
+        self._running: dict[TapeScope | None, tuple[float, tuple[TapeRow, ...]]] = {}
+        """For each scope: when it was asked, in seconds, and what is running in it."""
+        self._asking = Lock()
         self._library: Library | None = None
         self._thread = ThreadPoolExecutor(1, "index")
 
     def ask(self, question: Callable[[Connection], T]) -> T:
         """Return what the index answers; raise as `query_index` does. It may be asked twice."""
+        scope = self._find_viewer().scope
+
+        def ask_within(db: Connection) -> T:
+            with hide_others(db, scope):
+                return question(db)
 
         def ask_caught_up(db: Connection) -> tuple[T] | None:
-            return (question(db),) if is_caught_up(db, self.home) else None
+            return (ask_within(db),) if is_caught_up(db, self.home) else None
 
         answered = query_index_file(self.home, ask_caught_up)
         if answered is not None:
             return answered[0]
-        return self._run(lambda library: query_index(*library, question))
+        return self._run(lambda library: query_index(*library, ask_within))
+
+    def _find_viewer(self) -> Viewer:
+        nobody = Viewer("", None if self._record_view is None else TapeScope())
+        return current_viewer.get(nobody)
 
     def search(self, words: str, limit: int, **narrow: Unpack[SearchFilter]) -> list[SearchMatch]:
         """Return the best matches; raise as `search_entries` does."""
+        if self._find_viewer().scope is not None:
+            expression, where = build_search(words, **narrow)
+            return self.ask(lambda db: find_matches(db, self.home, expression, where, limit))
         matches = search_caught_up(self.home, words, limit, **narrow)
         if matches is None:
             matches = self._run(
@@ -79,14 +101,29 @@ class StoreView:
         return set()
 
     def open_tape(self, prefix: str) -> Tape:
-        """Open the tape whose id begins so; raise NotFound, Ambiguous or Damaged."""
+        """Open the tape whose id begins so, for whoever asks to look at it.
+
+        Raises NotFound, Ambiguous or Damaged, and where the look cannot be recorded WriteFailed.
+        """
         if not re.fullmatch("[0-9a-f]{4,32}", prefix):
             raise NotFound("that is no id of a tape")
         folders = self.ask(lambda db: select_folders(db, prefix))
-        return self.store.open_folder(require_single_hit(prefix, "tape", folders))
+        tape = self.store.open_folder(require_single_hit(prefix, "tape", folders))
+        if self._record_view is not None:
+            try:
+                self._record_view(self._find_viewer(), tape)
+            except BaseException:
+                tape.close()
+                raise
+        return tape
 
     def blame_file(self, file: Path) -> BlamedFile:
-        """Return the origin of each line of a file; raises as `blame_file` of `tape.blame`."""
+        """Return the origin of each line of a file; raises as `blame_file` of `tape.blame`.
+
+        Its lines come from sessions of anybody, so it is NotFound for who may not see all.
+        """
+        if self._find_viewer().scope is not None:
+            raise NotFound("files are for those who may see all sessions")
         return self._run(lambda library: blame_file(*library, file))
 
     def find_running(self) -> tuple[TapeRow, ...]:
@@ -94,11 +131,16 @@ class StoreView:
 
         A program is writing from the moment it opens a branch until it closes it or dies.
         """
+        scope = self._find_viewer().scope
         with self._asking:
-            if time.monotonic() >= self._ask_again:
-                self._running = tuple(self.ask(select_writing_tapes))
-                self._ask_again = time.monotonic() + _RUNNING_SECONDS
-            return self._running
+            start, rows = self._running.pop(scope, (-_RUNNING_SECONDS, ()))
+            if time.monotonic() - start >= _RUNNING_SECONDS:
+                rows = tuple(self.ask(select_writing_tapes))
+                start = time.monotonic()
+            self._running[scope] = start, rows
+            if len(self._running) > _MAX_SCOPES:
+                del self._running[next(iter(self._running))]
+            return rows
 
     def close(self) -> None:
         """Close the index, after what is being asked."""

@@ -55,6 +55,14 @@ UNRUN = {
     "tape serve --open": "serves until it is ended: tests/tape/serve asks it",
     **dict.fromkeys(
         (
+            "tape serve --port 8000 --name tapes.example.org \\",
+            "--login-header X-Forwarded-Email --login-from 127.0.0.1 \\",
+            "--team-header X-Forwarded-Groups --teams teams.toml",
+        ),
+        "serves until it is ended: tests/tape/serve/test_logins.py asks it",
+    ),
+    **dict.fromkeys(
+        (
             "gong eval tasks -m anthropic/claude-sonnet-5",
             "gong eval tasks -m openai/gpt-5 -k 5 -j 4 --max-cost 3",
             "gong eval tasks --agent solution",

@@ -41,6 +41,9 @@ UNRUN = {
     "tape export 3f2a --no-redact | ssh host tape import -": "wants another machine",
     "tape serve --open": "serves until it is ended: tests/tape/serve asks it",
     "tape serve --port 8000": "serves until it is ended: tests/tape/serve asks it",
+    "tape serve --login-header X-User --login-from 127.0.0.1 --name tapes.example.org": (
+        "serves until it is ended: tests/tape/serve/test_logins.py asks it"
+    ),
     "tape mcp --write": ("serves until its input ends: tests/tape/tools/test_mcp_server.py"),
     "tape mcp --http 8000": "the same",
     "tape unite /mnt/laptop/.tape": "needs a copy; tests/tape/unite has many",
