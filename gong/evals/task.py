@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 AGENT_SECONDS = 1800.0
 """How long the agent has where the task does not say."""
 _VERIFIER_SECONDS = _BUILD_SECONDS = 600.0
-_WORK_FOLDER = "/app"
 _MAX_SECONDS = 7 * 86_400.0
 _MAX_TEXT = 1 << 20
 """Bytes of task.toml and of instruction.md."""
@@ -88,11 +87,6 @@ class Task(NamedTuple):
     difficulty: str = ""
     fault: str = ""
     """What is wrong with it, in one line; no try of it runs."""
-
-    @property
-    def has_solution(self) -> bool:
-        """Whether it has a script that solves it."""
-        return (self.folder / "solution/solve.sh").is_file()
 
     @property
     def wants_network(self) -> bool:

@@ -22,7 +22,6 @@ def test_a_task_is_read_with_its_limits(tmp_path: Path) -> None:
     assert task.instruction == "Write hello into hello.txt.\n"
     assert (task.agent_seconds, task.verifier_seconds) == (60, 20)
     assert (task.description, task.difficulty) == ("Say hello", "easy")
-    assert task.has_solution
     assert task.wants_network
 
 
