@@ -11,13 +11,14 @@ import asyncio
 import base64
 import subprocess
 import tempfile
+from contextlib import aclosing
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.application import get_app, run_in_terminal
-from prompt_toolkit.completion import CompleteEvent
+from prompt_toolkit.completion import CompleteEvent, Completer
 from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition, to_filter
 from prompt_toolkit.layout import (
@@ -38,10 +39,10 @@ from .frames import FramedStream
 from .styles import DEFAULT_THEME, build_style
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 
     from prompt_toolkit.buffer import Buffer
-    from prompt_toolkit.completion import Completer
+    from prompt_toolkit.completion import Completion
     from prompt_toolkit.formatted_text import StyleAndTextTuples
     from prompt_toolkit.history import History
     from prompt_toolkit.key_binding import KeyBindings
@@ -55,6 +56,32 @@ _INDENT = "  "  # before every further line of the draft
 _KEY_SECONDS = 0.1  # seconds to wait after Esc, which may start another key's sequence
 _LIVE_SHARE = 2  # the live region takes at most 1/N of the rows
 _PROMPT_ROWS = 4  # rows that an empty prompt and the status line may take
+
+
+class _ReportedCompleter(Completer):
+    """Another completer, of which is known when it has looked a text up."""
+
+    def __init__(self, inner: Completer, ended: Callable[[str], None]) -> None:
+        """Call `ended` with the text before the cursor, once the next lookup may begin."""
+        self._inner, self._ended = inner, ended
+
+    def get_completions(
+        self, document: Document, complete_event: CompleteEvent
+    ) -> Iterable[Completion]:
+        return self._inner.get_completions(document, complete_event)
+
+    async def get_completions_async(
+        self, document: Document, complete_event: CompleteEvent
+    ) -> AsyncGenerator[Completion, None]:
+        try:
+            async with aclosing(
+                self._inner.get_completions_async(document, complete_event)
+            ) as stream:
+                async for completion in stream:
+                    yield completion
+        finally:
+            loop = asyncio.get_running_loop()
+            loop.call_soon(self._ended, document.text_before_cursor)
 
 
 class Terminal:
@@ -99,7 +126,7 @@ class Terminal:
             key_bindings=keys,
             history=history,
             search_ignore_case=True,
-            completer=completer,
+            completer=completer and _ReportedCompleter(completer, self._open_menu),
             complete_while_typing=Condition(self._is_menu_wanted),
             style=DynamicStyle(lambda: self.style),
             erase_when_done=True,
@@ -158,6 +185,16 @@ class Terminal:
         """Open the menu again after a deletion: prompt-toolkit does so after insertions only."""
         length, self._length = self._length, len(self.draft.text)
         if self._length < length and self._app.is_running and self._is_menu_wanted():
+            self.draft.start_completion(complete_event=CompleteEvent(text_inserted=True))
+
+    def _open_menu(self, text: str) -> None:
+        """Look completions up again after those of `text`, if the draft is another by now.
+
+        prompt-toolkit refuses a lookup while another runs, and forgets it.
+        """
+        is_closed = self._app.is_running and self.draft.complete_state is None
+        is_other = self.draft.document.text_before_cursor != text
+        if is_closed and is_other and self._is_menu_wanted():
             self.draft.start_completion(complete_event=CompleteEvent(text_inserted=True))
 
     def _insert_menu(self, layout: Layout) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import threading
 import time
 from contextlib import asynccontextmanager
 
@@ -839,6 +840,31 @@ async def test_the_menu_opens_for_arguments_and_enter_takes_its_first_row(host, 
         now.type(ENTER)
         await now.sees("\n> /mode plan\n")
         await now.status("plan · ")
+
+
+async def test_the_menu_opens_for_what_was_typed_while_another_was_looked_up(
+    host, talk, monkeypatch
+):
+    here = await host()
+    began, may_end = threading.Event(), threading.Event()
+
+    def list_slowly(_):
+        began.set()
+        assert may_end.wait(PATIENCE_SECONDS)
+        return ()
+
+    monkeypatch.setattr(type(here.models.names.catalogue), "list_models", list_slowly)
+    async with talk(here) as now:
+        await now.status("ready")
+        now.type("/model ")
+        await now.until(began.is_set, "lookup")
+        now.type(CTRL_C)
+        await now.until(lambda: "/model" not in now.window.text(), "empty prompt")
+        now.type("/effort h")
+        await now.sees("> /effort h")
+        may_end.set()
+        await now.sees("xhigh")
+        now.type(CTRL_C)
 
 
 async def test_the_menu_marks_other_rows_and_leaves_what_is_typed_alone(host, talk):
