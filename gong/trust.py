@@ -221,7 +221,7 @@ def ask_git(root: Path, environ: Mapping[str, str], argv: Sequence[str]) -> byte
     """Return what git prints in a folder, without variables that name another repository."""
     variables = build_git_variables(environ, str(root))
     try:
-        done = subprocess.run(  # noqa: S603 (git, with fixed words)
+        done = subprocess.run(
             argv,
             cwd=root,
             env=variables,

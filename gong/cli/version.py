@@ -89,7 +89,7 @@ def _ask_git(*words: str) -> str:
     with suppress(OSError, subprocess.SubprocessError):
         if (_ROOT / ".git").exists():
             command = ["git", "-C", str(_ROOT), *words]
-            done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=5)  # noqa: S603 (fixed words)
+            done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=5)
             return done.stdout.strip()
     return ""
 

@@ -149,7 +149,7 @@ class LocalEnvironment:
         """TMPDIR, else /tmp; in a sandbox its own."""
         if self.sandbox is not None:
             return self.sandbox.temporary_directory
-        return self._environ.get("TMPDIR") or "/tmp"  # noqa: S108 - files there are made exclusively
+        return self._environ.get("TMPDIR") or "/tmp"
 
     @property
     def platform(self) -> Platform:
@@ -392,7 +392,7 @@ class LocalEnvironment:
         if self.sandbox is not None:
             words, env = self.sandbox.wrap(words, env)
         try:
-            done = subprocess.run(  # noqa: S603 (a program of ours)
+            done = subprocess.run(
                 words,
                 cwd=folder,
                 env=env,

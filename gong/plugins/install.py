@@ -124,7 +124,7 @@ def _fetch_repository(
 def _run_git(words: list[str], source: str, environ: Mapping[str, str]) -> None:
     quiet = {**environ, "GIT_TERMINAL_PROMPT": "0", "PATH": environ.get("PATH", os.defpath)}
     try:
-        subprocess.run(  # noqa: S603 (git, with a source that is no option)
+        subprocess.run(
             ["git", *words],  # noqa: S607 (as the person's PATH has it)
             env=quiet,
             check=True,

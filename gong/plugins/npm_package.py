@@ -52,7 +52,7 @@ def fetch_npm_package(source: Mapping[str, str], place: Path, environ: Mapping[s
 
 def _run_npm(words: list[str], wanted: str, place: Path, environ: Mapping[str, str]) -> None:
     try:
-        subprocess.run(  # noqa: S603 (npm, with checked words)
+        subprocess.run(
             ["npm", *words],  # noqa: S607 (as the person's PATH has it)
             cwd=place,
             env={**environ, "PATH": environ.get("PATH", os.defpath)},

@@ -23,7 +23,7 @@ def classify_command(
     command: str,
     cwd: str,
     home: str,
-    roots: tuple[str, ...] = ("/tmp",),  # noqa: S108 (a name)
+    roots: tuple[str, ...] = ("/tmp",),
 ) -> CommandFinding:
     """Return the most dangerous finding in a command line for bash.
 

@@ -155,9 +155,9 @@ class PermissionPolicy:
     def roots(self) -> tuple[str, ...]:
         """The folders in which files may be read unasked, and edited in accept_edits."""
         if self.find_elsewhere is not None:
-            named = (self.cwd, *self.folders, "/tmp")  # noqa: S108 (a name)
+            named = (self.cwd, *self.folders, "/tmp")
             return tuple(dict.fromkeys((*named, *map(self.find_elsewhere, named))))
-        temporary = {"/tmp", tempfile.gettempdir()}  # noqa: S108 (a name)
+        temporary = {"/tmp", tempfile.gettempdir()}
         if self.is_confined:
             places = {self.cwd, os.path.realpath(self.cwd)}
             around = {str(one) for place in places for one in Path(place).parents}

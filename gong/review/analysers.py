@@ -237,7 +237,7 @@ def _run_analyser(
     variables = VariableRules().select_variables(environ)
     if sandbox is not None:
         command, variables = sandbox.wrap(command, variables)
-    done = subprocess.run(  # noqa: S603 (a program that was found, and names of our own)
+    done = subprocess.run(
         command,
         cwd=folder,
         env=variables,

@@ -60,7 +60,7 @@ class Repository:
         from subprocess import run  # noqa: PLC0415 (for this only)
 
         try:
-            done = run(  # noqa: S603 (fixed words)
+            done = run(
                 ["git", "--no-pager", "--literal-pathspecs", *_RUN_NOTHING, *words],  # noqa: S607
                 cwd=self.folder,
                 input=stdin,

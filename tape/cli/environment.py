@@ -29,7 +29,7 @@ def find_store_home(store: str | None = None) -> str:
         return open_local_copy(place, os.environ, print_warning)
     if store is not None:
         return store
-    return place or os.path.expanduser("~/.tape")  # noqa: PTH111 (no pathlib)
+    return place or os.path.expanduser("~/.tape")
 
 
 def find_facts(project: str | None) -> WorkFacts:
@@ -42,7 +42,7 @@ def find_facts(project: str | None) -> WorkFacts:
 def get_current_folder(*, is_needed: bool = True) -> str:
     """Return the current folder; raise NotFound if it was removed, or return "" if not needed."""
     try:
-        return os.getcwd()  # noqa: PTH109 (a str is what a tape keeps)
+        return os.getcwd()
     except FileNotFoundError as error:
         if not is_needed:
             return ""

@@ -175,8 +175,8 @@ def mv(options: GlobalOptions, words: tuple[str, ...], as_json: bool) -> None:
     {tape, entry, cwd, was}.
     """
     ref, folder = split_optional_ref(options, words, "a folder")
-    here = "" if os.path.isabs(folder) else get_current_folder()  # noqa: PTH117 (links stay as they are written)
-    cwd = clean_argument(os.path.normpath(os.path.join(here, folder)))  # noqa: PTH118 (as above)
+    here = "" if os.path.isabs(folder) else get_current_folder()
+    cwd = clean_argument(os.path.normpath(os.path.join(here, folder)))
     with open_library(options) as opened, open_ref(options, ref) as (tape, _, __):
         was = next((row.cwd for row in list_tapes(*opened) if row.id == tape.id), None)
         if not Path(cwd).is_dir():

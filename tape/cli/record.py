@@ -46,7 +46,7 @@ def new(options: GlobalOptions, title: str | None, cwd: str | None, as_json: boo
     `Name <email>`, or `off` for nobody. --json prints {id, path}.
     """
     title = clean_argument(title or "") or None
-    place = clean_argument(os.path.abspath(cwd or get_current_folder()))  # noqa: PTH100 (links stay as they are written)
+    place = clean_argument(os.path.abspath(cwd or get_current_folder()))
     project = locate_repository(place)
     beginning = Beginning(
         cwd=place,

@@ -122,7 +122,7 @@ def warn_of_moved_project(opened: Library) -> None:
     from ..places.moved import describe_moved_project, find_moved_project  # only lists tell
 
     with suppress(OSError):  # the current folder was removed
-        here = os.getcwd()  # noqa: PTH109 (a str is what a tape keeps)
+        here = os.getcwd()
         if (moved := find_moved_project(*opened, here)) is not None:
             print_warning(describe_moved_project(moved))
 

@@ -121,7 +121,7 @@ def search(
     words, now = " ".join(query), read_clock()
     narrow: SearchFilter = {
         "types": types,
-        "project": os.path.abspath(project) if project and not remote else project,  # noqa: PTH100 (as tapes keep it)
+        "project": os.path.abspath(project) if project and not remote else project,
         "model": model,
         "since": parse_moment(since, now) if since else None,
         "until": parse_moment(until, now) if until else None,

@@ -100,7 +100,7 @@ def stats(
     filters = StatsFilter(
         tape,
         branch,
-        project=os.path.abspath(project) if project else None,  # noqa: PTH100 (as tapes keep it)
+        project=os.path.abspath(project) if project else None,
         model=model,
         since=parse_moment(since, read_clock()) if since else None,
         until=parse_moment(until, read_clock()) if until else None,

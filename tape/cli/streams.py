@@ -151,7 +151,7 @@ def use_visible_streams() -> Iterator[None]:
             os.open(os.devnull, os.O_RDWR)
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, mode))  # noqa: PTH123, SIM115 (as long as the process)
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 (as long as the process)
     out, err = sys.stdout, sys.stderr
     sys.stdout, sys.stderr = _wrap_stream(out), _wrap_stream(err, forgives=True)
     try:

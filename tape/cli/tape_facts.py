@@ -79,8 +79,8 @@ def build_tape_filter(
     chosen = TapeFilter(None, person, machine, agents=tuple(name.strip() for name in agents))
     if repository is None:
         return chosen
-    if _is_path(repository) and os.path.isdir(repository):  # noqa: PTH112 (no pathlib)
-        place = find_checkout(os.path.abspath(repository), os.environ)  # noqa: PTH100 (as tapes keep it)
+    if _is_path(repository) and os.path.isdir(repository):
+        place = find_checkout(os.path.abspath(repository), os.environ)
         return chosen._replace(checkout=place)
     if ":" in repository:
         from ..repository import name_repository  # only for a URL

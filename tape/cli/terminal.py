@@ -108,7 +108,7 @@ def open_pager(*, at_end: bool = False) -> Iterator[None]:
     at the end of the text; other pagers are not told so.
     """
     command = _find_pager() if sys.stdout.isatty() else []
-    if at_end and command and os.path.basename(command[0]) == "less":  # noqa: PTH119 (no pathlib)
+    if at_end and command and os.path.basename(command[0]) == "less":
         command.append("+G")
     if not command:
         yield
@@ -183,7 +183,7 @@ class _PagerStream(BufferedIOBase):
         erase_progress()
         # As git does: less shows colours where nothing says how it is to be.
         environ = {"LESS": _LESS_OPTIONS, **os.environ}
-        self.pager = Popen(self._command, stdin=PIPE, env=environ)  # noqa: S603 (the user's own)
+        self.pager = Popen(self._command, stdin=PIPE, env=environ)
         self._send_bytes(b"".join(self._held))
         self._held.clear()
 

@@ -14,5 +14,5 @@ REGISTRY_NAME = "remotes.json"
 
 def locate_copies(environ: Mapping[str, str]) -> str:
     """Return the folder of the copies of stores that are elsewhere (`local_copy`)."""
-    caches = environ.get("XDG_CACHE_HOME") or os.path.join(environ.get("HOME", "/"), ".cache")  # noqa: PTH118 (no pathlib)
+    caches = environ.get("XDG_CACHE_HOME") or os.path.join(environ.get("HOME", "/"), ".cache")
     return f"{caches}/tape/stores"

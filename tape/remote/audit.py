@@ -81,7 +81,7 @@ def note_view(store: Path, tape: str, now: int, person: str) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
     try:
         fd = os.open(store / LOCAL_NAME, flags, 0o600)
-        with open(fd, "ab", buffering=0) as file:  # noqa: PTH123 (a descriptor)
+        with open(fd, "ab", buffering=0) as file:
             file.write(msgspec.json.encode(event) + b"\n")
     except OSError as error:
         raise WriteFailed(f"{LOCAL_NAME} cannot be written: {error.strerror}") from error

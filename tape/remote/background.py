@@ -97,7 +97,7 @@ class BackgroundPusher(WriteObserver):
             return
         note_waiting(self._store.path, self._name, tape)
         words = ["push", tape, "--to", self._name, "--known"]
-        self._process = subprocess.Popen(  # noqa: S603 (this program)
+        self._process = subprocess.Popen(
             [sys.executable, "-m", "tape", "--store", str(self._store.path.absolute()), *words],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,

@@ -259,7 +259,7 @@ class GitRemote(Remote):
         if not self._tip:
             return None
         if self._reader is None:
-            self._reader = subprocess.Popen(  # noqa: S603 (fixed words)
+            self._reader = subprocess.Popen(
                 _build_command("cat-file", "--batch"),
                 cwd=self._folder,
                 env=_build_environment(),
@@ -290,7 +290,7 @@ class GitRemote(Remote):
 
     def _run(self, *words: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
         try:
-            return subprocess.run(  # noqa: S603 (fixed words)
+            return subprocess.run(
                 _build_command(*words),
                 cwd=self._folder,
                 env=_build_environment(),

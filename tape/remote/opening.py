@@ -46,7 +46,7 @@ def open_store(
 
         path = open_local_copy(os.fspath(path), os.environ, warn_of_damage, is_again=True)
     opened = library.open_store(path, clock=clock, random=random, index=index, telling=telling)
-    if os.path.exists(os.path.join(path, REGISTRY_NAME)):  # noqa: PTH110, PTH118 (no pathlib)
+    if os.path.exists(os.path.join(path, REGISTRY_NAME)):
         _attach_remote(opened.store, person)
     return opened
 

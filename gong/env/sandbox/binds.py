@@ -44,7 +44,7 @@ class Border:
     hidden_files: tuple[str, ...] = ()
     visible: tuple[str, ...] = ()
     """What in hidden folders can be read all the same."""
-    temporary: str = "/tmp"  # noqa: S108 (a name)
+    temporary: str = "/tmp"
     """The folder for temporary files: inside it is /tmp, too."""
     is_root: bool = False
     """Whether the programs' user is root, who may write some settings of the kernel."""
@@ -54,12 +54,12 @@ class Border:
 
     def find_inside(self, path: str) -> str:
         """Return where a file really is that programs inside know by a path: their /tmp is own."""
-        if not self.has_own_tmp or not is_inside_folder(path, "/tmp"):  # noqa: S108 (a name)
+        if not self.has_own_tmp or not is_inside_folder(path, "/tmp"):
             return path
         places = (self.temporary, *self.roots, *self.fixed, *self.visible)
         if any(is_inside_folder(path, place) for place in places):
             return path
-        own = f"{self.temporary}{path.removeprefix('/tmp')}"  # noqa: S108 (a name)
+        own = f"{self.temporary}{path.removeprefix('/tmp')}"
         return own if os.path.lexists(own) or not os.path.lexists(path) else path
 
     def may_write(self, path: str) -> bool:
@@ -122,7 +122,7 @@ def build_arguments(
     words += ["--tmpfs", "/run"]
     for path in _RUN_FOLDERS:
         words += ["--ro-bind-try", path, path]
-    words += ["--bind", border.temporary, "/tmp"]  # noqa: S108 (a name)
+    words += ["--bind", border.temporary, "/tmp"]
     for step in _sort_mounts(border):
         words += step
     for folder in border.hidden_folders:

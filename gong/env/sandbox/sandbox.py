@@ -157,7 +157,7 @@ class Sandbox:
     @property
     def description(self) -> str:
         """What programs inside can do, for a model."""
-        folders = "the working directory and /tmp" if self.request.writes else "/tmp"  # noqa: S108 (a name)
+        folders = "the working directory and /tmp" if self.request.writes else "/tmp"
         hosts = ", ".join(self.request.domains) if self.kind != "landlock" else ""
         network = f"of the network they reach {hosts} by a proxy" if hosts else "no network"
         if self.kind == "landlock":
@@ -371,7 +371,7 @@ def find_bubblewrap(environ: Mapping[str, str], roots: Sequence[str]) -> str | N
 def _find_failure(words: Sequence[str], variables: Mapping[str, str]) -> str:
     """Return why a program that should only end well does not; empty where it does."""
     try:
-        done = subprocess.run(  # noqa: S603 (words of our own)
+        done = subprocess.run(
             words,
             env=dict(variables),
             stdin=subprocess.DEVNULL,
@@ -418,7 +418,7 @@ def open_sandbox(request: SandboxRequest, kinds: Sequence[Availability] | None =
             hidden_folders=hidden.folders,
             hidden_files=hidden.files,
             visible=(*hidden.visible, *_list_covered(request.folder, *own_code)),
-            temporary=f"{place}/tmp",  # noqa: S108 (a folder of its own)
+            temporary=f"{place}/tmp",
             is_root=os.geteuid() == 0,
         )
         for finding in find_kinds(request.environ) if kinds is None else kinds:
@@ -442,7 +442,7 @@ def open_sandbox(request: SandboxRequest, kinds: Sequence[Availability] | None =
     raise SandboxUnavailable(f"no sandbox works here ({reasons or 'this system has none'})")
 
 
-_OWN_FOLDERS = ("/tmp", "/dev", "/run")  # noqa: S108 (names)
+_OWN_FOLDERS = ("/tmp", "/dev", "/run")
 """What programs inside have their own of."""
 
 

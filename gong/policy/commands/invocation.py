@@ -30,7 +30,7 @@ _DRIVE = re.compile(r"[A-Za-z]:[\\/]*\*?")
 
 _STREAMS = ("/dev/null", "/dev/stdin", "/dev/fd/[0-9]*")
 """Paths of already opened input, or of no input."""
-_SHARED_MEMORY = "/dev/shm"  # noqa: S108 (a folder like the temporary one, in memory)
+_SHARED_MEMORY = "/dev/shm"
 _HOMES = {"/home", "/Users"}
 
 

@@ -40,7 +40,7 @@ _CREDENTIAL = re.compile(
 )
 _MAX_ADDED = 64
 """Maximum values that one `x+=` may make."""
-_NEW_FOLDER = "/tmp/tmp.XXXXXXXXXX"  # noqa: S108 (a name)
+_NEW_FOLDER = "/tmp/tmp.XXXXXXXXXX"
 _MKTEMP_OPTIONS = {"-d", "-q", "--directory", "--quiet"}
 """Options with which mktemp makes a folder in the default place."""
 
