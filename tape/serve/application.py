@@ -101,5 +101,6 @@ def _show_error(site: Site, request: Request, error: Exception) -> Response:
             status, reason = 503, "Who looks cannot be recorded now, so nothing is shown."
         case _:
             status = 500
-            reason = "This cannot be read: `tape verify` says what is wrong."
-    return site.render(request, "error.html", {"reason": reason}, status)
+            reason = "This cannot be read."
+    values = {"reason": reason, "is_damaged": status == 500}  # noqa: PLR2004
+    return site.render(request, "error.html", values, status)

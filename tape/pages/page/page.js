@@ -96,10 +96,12 @@
     node.addEventListener("click", act);
     return node;
   };
+  // What has a scrollbar of its own is reached by keys, and has a name.
+  const scrolling = (node, name) => { node.tabIndex = 0; node.role = "group"; node.ariaLabel = name; return node; };
   const count = (n, one, many = `${one}s`) => `${n.toLocaleString("en")} ${n === 1 ? one : many}`;
   const entriesOf = (n) => count(n, "entry", "entries");
   const facts = (parts) => parts.filter(Boolean).flatMap((part, at) => (at ? [" ", el("span", "", part)] : [el("span", "", part)]));
-  const money = (amount) => (amount >= 0.995 ? `$${amount.toFixed(2)}` : `$${amount.toFixed(4)}`);
+  const money = (amount) => (amount >= 0.995 || amount === 0 ? `$${amount.toFixed(2)}` : `$${amount.toFixed(4)}`);
   const size = (bytes) => (bytes < 1e3 ? `${bytes} B` : bytes < 1e6 ? `${(bytes / 1e3).toFixed(1)} kB` : `${(bytes / 1e6).toFixed(1)} MB`);
   const clock = (time) => time.slice(11, 16);
   const lasted = (ms) => (ms < 1000 ? `${ms} ms` : ms < 60000 ? `${(ms / 1000).toFixed(1)} s` : `${Math.floor(ms / 60000)} min ${Math.round((ms % 60000) / 1000)} s`);
@@ -140,6 +142,7 @@
   const STARTS = /^\s{0,3}(#{1,6}\s|>|```|~~~|([-*_])\s*(\2\s*){2,}$)/;
   const blocks = (rows, depth = 0) => {
     const out = [];
+    const add = (...parts) => { const node = el(...parts); node.dir = "auto"; out.push(node); };
     for (let i = 0; i < rows.length;) {
       const row = rows[i];
       let m;
@@ -148,9 +151,9 @@
         const body = [];
         for (i += 1; i < rows.length && !rows[i].trim().startsWith(m[1]); i += 1) body.push(rows[i]);
         i += 1;
-        out.push(el("pre", "", body.join("\n")));
+        out.push(scrolling(el("pre", "", body.join("\n")), "Code"));
       } else if ((m = /^\s{0,3}(#{1,6})\s+(.*?)\s*#*\s*$/.exec(row))) {
-        out.push(el(`h${Math.min(m[1].length + 2, 5)}`, "", ...inline(m[2])));
+        add(`h${Math.min(m[1].length + 2, 5)}`, "", ...inline(m[2]));
         i += 1;
       } else if (/^\s{0,3}([-*_])\s*(\1\s*){2,}$/.test(row)) {
         out.push(el("hr"));
@@ -158,14 +161,16 @@
       } else if (/^\s{0,3}>/.test(row) && depth < 6) {
         const body = [];
         for (; i < rows.length && /^\s{0,3}>/.test(rows[i]); i += 1) body.push(rows[i].replace(/^\s{0,3}> ?/, ""));
-        out.push(el("blockquote", "", ...blocks(body, depth + 1)));
+        add("blockquote", "", ...blocks(body, depth + 1));
       } else if (row.includes("|") && /^\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*$/.test(rows[i + 1] || "")) {
         const table = el("table", "", el("tr", "", ...cells(row).map((cell) => el("th", "", ...inline(cell)))));
         for (i += 2; i < rows.length && rows[i].includes("|"); i += 1) table.append(el("tr", "", ...cells(rows[i]).map((cell) => el("td", "", ...inline(cell)))));
-        out.push(el("div", "grid", table));
+        table.dir = "auto";
+        out.push(scrolling(el("div", "grid", table), "Table"));
       } else if ((m = BULLET.exec(row)) && depth < 8) {
         const indent = m[1].length, ordered = /\d/.test(m[2]);
         const list = el(ordered ? "ol" : "ul");
+        list.dir = "auto";
         if (ordered) list.start = parseInt(m[2], 10);
         while (i < rows.length && (m = BULLET.exec(rows[i])) && m[1].length >= indent && m[1].length < indent + 2 && /\d/.test(m[2]) === ordered) {
           const inner = [m[3]], under = m[1].length + m[2].length + 1;
@@ -183,7 +188,7 @@
       } else {
         const body = [row];
         for (i += 1; i < rows.length && rows[i].trim() && !STARTS.test(rows[i]) && !BULLET.test(rows[i]); i += 1) body.push(rows[i]);
-        out.push(el("p", "", ...inline(body.map((one) => one.trim()).join("\n"))));
+        add("p", "", ...inline(body.map((one) => one.trim()).join("\n")));
       }
     }
     return out;
@@ -229,10 +234,11 @@
     if (block.type === "image") return [picture(block)];
     return [el("pre", "", visible(JSON.stringify(block, null, 1)).slice(0, MOST_TEXT))];
   });
+  const outputBox = (...inside) => scrolling(el("div", "output", ...inside), "Output");
   const KIND = { "+": "a", "-": "d", "@": "u", h: "h", n: "n" };
   // Of the head of a patch only the path is drawn, and what `git` says of modes and renames.
   const diff = (text) => {
-    const node = el("div", "diff");
+    const node = scrolling(el("div", "diff"), "Changes");
     for (const line of text.split("\n")) {
       const file = /^hdiff --git .* b\/(.*)$/.exec(line);
       if (!file && /^h(index |--- |\+\+\+ |diff --git )/.test(line)) continue;
@@ -263,8 +269,8 @@
     const node = el("div", said && said.is_error ? "call failed" : "call");
     const isOpen = wide.output || (said !== null && said.is_error && rows < 20);
     node.append(folding(key, isOpen, "", head, () => [
-      el("div", "output", ...(content.length ? output(content) : [el("pre", "", said ? "(no output)" : "(no result on the tape)")])),
-      ...(said && said.full ? [el("div", "output", el("p", "note", "In full"), ...long(said.full, (full) => el("pre", "", full)))] : []),
+      outputBox(...(content.length ? output(content) : [el("pre", "", said ? "(no output)" : "(no result on the tape)")])),
+      ...(said && said.full ? [outputBox(el("p", "note", "In full"), ...long(said.full, (full) => el("pre", "", full)))] : []),
     ]));
     const paths = view.events && !changes ? (view.paths[entry.id] || [])[at] || [] : [];
     if (paths.length) node.append(el("p", "note", "Lines of ", ...paths.flatMap((path, number) => [number ? ", " : "", fileLink(path)])));
@@ -351,10 +357,10 @@
     const said = visible((words[type] || (() => (data.kind ? `${type}: ${data.kind}` : type)))()).slice(0, 300);
     const node = el("section", type === "error" ? "row meta error" : "row meta");
     const body = () => {
-      if (type === "context" || type === "tool.result") return [el("div", "call", el("div", "output", ...output(contentOf(data))))];
+      if (type === "context" || type === "tool.result") return [el("div", "call", outputBox(...output(contentOf(data))))];
       const shown = view.changes[row.entry.id];
       if (shown) return [diff(shown)];
-      return [el("div", "call", el("div", "output", ...long(JSON.stringify(data, null, 1), (text) => el("pre", "", text))))];
+      return [el("div", "call", outputBox(...long(JSON.stringify(data, null, 1), (text) => el("pre", "", text))))];
     };
     node.append(folding(`${row.entry.id}.m`, false, "", el("summary", "", turn(), said), body));
     return node;
@@ -365,7 +371,7 @@
     const shown_ = row.group.length === 1 ? visible(names) : `${row.group.length} other entries: ${visible(names)}`;
     node.append(folding(`${row.id}.m`, false, "", el("summary", "", turn(), shown_.slice(0, 300)), () => row.group.map((one) => {
       const text = JSON.stringify(dataOf(one.entry), null, 1);
-      return el("div", "call", el("div", "output", ...long(text, (part) => el("pre", "", part))));
+      return el("div", "call", outputBox(...long(text, (part) => el("pre", "", part))));
     })));
     return node;
   };

@@ -19,6 +19,7 @@
     chart = new uPlot({
       width: figure.clientWidth,
       height: figure.clientHeight,
+      padding: [12, 36, 0, 0],
       legend: { show: false },
       cursor: { drag: { x: false, y: false }, points: { show: false } },
       tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC"),

@@ -100,5 +100,6 @@
   addEventListener("pagehide", stop);
   addEventListener("pageshow", listen);
   listen();
+  document.querySelector(".pages [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
   root.dataset.ready = "true";
 })();
