@@ -847,6 +847,7 @@
   };
   addEventListener("hashchange", follow);
   addEventListener("beforeprint", () => { near.disconnect(); chunks.forEach(draw); });
+  addEventListener("afterprint", () => chunks.forEach((chunk) => near.observe(chunk.node)));
 
   if (branch) { buildRows(); showRows(); drawSide(); drawSums(); follow(); }
   if (view.events) listen();

@@ -34,5 +34,5 @@
   draw();
   new ResizeObserver(() => chart.setSize({ width: figure.clientWidth, height: figure.clientHeight })).observe(figure);
   new MutationObserver(draw).observe(document.documentElement, { attributeFilter: ["data-theme"] });
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+  for (const query of ["(prefers-color-scheme: dark)", "print"]) matchMedia(query).addEventListener("change", draw);
 })();
