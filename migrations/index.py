@@ -1,6 +1,7 @@
 """The schema of index.db, step by step; `tape.index` applies it to new and old files.
 
-Everything in it can be rebuilt from the tapes, so a step may also drop data.
+Everything in it can be rebuilt from the tapes, so a step may also drop data; one whose new columns
+hold what older rows lack calls `_read_everything_again`.
 """
 
 from __future__ import annotations
@@ -178,24 +179,14 @@ def m005_stamps(db: Database) -> None:
 
 @steps()
 def m006_one_row_for_a_change(db: Database) -> None:
-    """Keep of a call that changed a file what its result says of it, and the files of restores.
-
-    Everything is read again.
-    """
-    tables = ("meta", "tapes", "phases", "entries", "calls", "files", "branches", "labels")
-    for table in (*tables, "redactions", "removed", "model_calls", "callers"):
-        db.execute(f"DELETE FROM {table}")  # noqa: S608 (our own names)
-    for table in ("said", "words"):
-        db.execute(f"INSERT INTO {table} ({table}) VALUES ('delete-all')")  # noqa: S608 (ours)
+    """Keep of a call that changed a file what its result says of it, and the files of restores."""
+    _read_everything_again(db)
 
 
 @steps()
 def m007_facts_of_sessions(db: Database) -> None:
-    """Keep provider, tokens, branch of git, permission mode and todos of each tape.
-
-    Everything is read again.
-    """
-    m006_one_row_for_a_change(db)
+    """Keep provider, tokens, branch of git, permission mode and todos of each tape."""
+    _read_everything_again(db)
     for table in ("tapes", "phases"):
         for name in ("tokens", "input_tokens", "output_tokens"):
             db.execute(f"ALTER TABLE {table} ADD COLUMN {name} INTEGER NOT NULL DEFAULT 0")
@@ -212,11 +203,8 @@ def m007_facts_of_sessions(db: Database) -> None:
 
 @steps()
 def m008_many_tapes(db: Database) -> None:
-    """Find tapes by folder, project and origin; keep where tapes came, and sums of calls.
-
-    Everything is read again.
-    """
-    m006_one_row_for_a_change(db)
+    """Find tapes by folder, project and origin; keep where tapes came, and sums of calls."""
+    _read_everything_again(db)
     db.execute("ALTER TABLE tapes ADD COLUMN origin BLOB")
     db.execute("CREATE INDEX tapes_origin ON tapes (origin) WHERE origin IS NOT NULL")
     db.execute("CREATE INDEX tapes_cwd ON tapes (cwd, updated, id)")
@@ -227,17 +215,14 @@ def m008_many_tapes(db: Database) -> None:
 
 @steps()
 def m009_words_of_large_results(db: Database) -> None:
-    """Index the words of results that are kept beside their entries: everything is read again."""
-    m006_one_row_for_a_change(db)
+    """Index the words of results that are kept beside their entries."""
+    _read_everything_again(db)
 
 
 @steps()
 def m010_facts_that_travel(db: Database) -> None:
-    """Keep of each tape its repository, wherever it is checked out, its person and its machine.
-
-    Everything is read again.
-    """
-    m006_one_row_for_a_change(db)
+    """Keep of each tape its repository, wherever it is checked out, its person and its machine."""
+    _read_everything_again(db)
     for name in ("repository", "person", "machine"):
         for table in ("tapes", "phases"):
             db.execute(f"ALTER TABLE {table} ADD COLUMN {name} TEXT")
@@ -255,8 +240,8 @@ def m010_facts_that_travel(db: Database) -> None:
 
 @steps()
 def m011_agents(db: Database) -> None:
-    """Keep of each tape which program made the session: everything is read again."""
-    m006_one_row_for_a_change(db)
+    """Keep of each tape which program made the session."""
+    _read_everything_again(db)
     db.execute("ALTER TABLE tapes ADD COLUMN agent TEXT")
     db.execute("CREATE INDEX tapes_agent ON tapes (agent, updated, id) WHERE agent IS NOT NULL")
     db.execute("DROP VIEW sessions")
@@ -270,12 +255,11 @@ def m011_agents(db: Database) -> None:
 
 @steps()
 def m012_sums(db: Database) -> None:
-    """Keep sums of the calls of each phase by day and model: everything is read again.
+    """Keep sums of the calls of each phase by day and model.
 
-    `phases.asked` is the caller of the newest answer, which made the tool calls behind it. Later
-    steps that have everything read again empty `sums`, too.
+    `phases.asked` is the caller of the newest answer, which made the tool calls behind it.
     """
-    m006_one_row_for_a_change(db)
+    _read_everything_again(db)
     known = ("input", "output", "reasoning", "cache_read", "cache_write", "total", "duration_ms")
     counts = ("calls", "unpriced", "tool_calls", "tool_errors", "tool_ms", "first", "last")
     columns = ["phase INTEGER", "day TEXT", "caller INTEGER", "cost REAL"]
@@ -293,8 +277,8 @@ def m012_sums(db: Database) -> None:
 def m013_ranges(db: Database) -> None:
     """Keep where the rows of each phase are, so that those of one tape are found among many.
 
-    Rows of other phases may be in between. Later steps that have everything read again empty
-    `ranges`, too. The sums of a day stand together, so that they are added up without sorting.
+    Rows of other phases may be in between. The sums of a day stand together, so that they are added
+    up without sorting.
     """
     names = ("phase", "first", "last", "first_file", "last_file")
     columns = ", ".join(f"{name} INTEGER NOT NULL" for name in names)
@@ -309,6 +293,22 @@ def m013_ranges(db: Database) -> None:
     db.execute("INSERT INTO sums SELECT * FROM sums_of_phases")
     db.execute("DROP TABLE sums_of_phases")
     db.execute("CREATE INDEX sums_phase ON sums (phase)")
+
+
+def _read_everything_again(db: Database) -> None:
+    """Delete all rows, in the tables that are there at this step, so that tapes are read again."""
+    there = {name for (name,) in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+    for table in there & _TABLES:
+        db.execute(f"DELETE FROM {table}")  # noqa: S608 (our own names)
+    for table in ("said", "words"):
+        db.execute(f"INSERT INTO {table} ({table}) VALUES ('delete-all')")  # noqa: S608 (ours)
+
+
+_TABLES = frozenset({
+    "meta", "tapes", "phases", "entries", "calls", "files", "branches", "labels", "redactions",
+    "removed", "model_calls", "callers", "sums", "ranges",
+})  # fmt: skip
+"""The tables with rows that come from tapes, but for the words."""
 
 
 def _make_facts(db: Database) -> None:
