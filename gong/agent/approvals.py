@@ -16,7 +16,7 @@ from tape.formats.wire import clean_value, encode_json
 from tape.text import clean_words
 
 from ..errors import ConfigurationError
-from ..policy.approval import ANSWERS, ApprovalAnswer
+from ..policy.approval import ANSWERS, LASTING_ANSWERS, ApprovalAnswer
 from . import events
 
 if TYPE_CHECKING:
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 
     from ..policy.approval import Answer, ApprovalRequest
 
-
-_LASTING = ("session", "always", "everywhere")
-"""Decisions that keep a rule."""
 _NOBODY = ApprovalAnswer("no", "no user is present to answer")
 
 
@@ -118,7 +115,7 @@ class Approvals:
             raise ConfigurationError(f"the rule {rule!r} was not offered; {offered or 'none'} was")
         if arguments is not None:
             arguments = _check_arguments(arguments)
-        if decision in _LASTING and not offered:
+        if decision in LASTING_ANSWERS and not offered:
             text = f"{request.name}: no rule covers this call, so it is allowed this once alone"
             self._emit(events.Warn(text))
         question.set_result(ApprovalAnswer(decision, clean_words(reason), arguments))

@@ -30,6 +30,7 @@ from ..config import is_weaker
 from ..env.local import LocalEnvironment
 from ..env.protocol import LOCAL
 from ..errors import ConfigurationError, GongError
+from ..policy.approval import ANSWERS
 from ..project import check_folder
 
 if TYPE_CHECKING:
@@ -43,12 +44,7 @@ if TYPE_CHECKING:
     from ..policy.approval import Answer
 
 DECISIONS: Mapping[str, Answer] = {
-    "once": "once",
-    "session": "session",
-    "always": "always",
-    "everywhere": "everywhere",
-    "no": "no",
-    "edit": "edit",
+    **{answer: answer for answer in ANSWERS},
     "allow": "once",
     "deny": "no",
 }

@@ -45,9 +45,15 @@ class ApprovalRequest(NamedTuple):
 
 Answer = Literal["once", "session", "always", "everywhere", "no", "edit"]
 """`always` is for this project. `edit` asks the policy again, about other arguments."""
-ANSWERS: tuple[str, ...] = get_args(Answer)
+ANSWERS: tuple[Answer, ...] = get_args(Answer)
 RuleScope = Literal["project", "everywhere"]
 """Where a saved rule holds."""
+LASTING_ANSWERS: Mapping[str, RuleScope | None] = {
+    "session": None,
+    "always": "project",
+    "everywhere": "everywhere",
+}
+"""Answers that keep the offered rules → where these are saved; None for the session only."""
 
 
 class ApprovalAnswer(NamedTuple):

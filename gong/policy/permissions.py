@@ -37,6 +37,7 @@ from ..private_files import locate_config_file, locate_state_folder
 from ..tools.tool import encode_details
 from .approval import (
     ANSWERS,
+    LASTING_ANSWERS,
     ApprovalAnswer,
     ApprovalRequest,
     Asker,
@@ -309,12 +310,13 @@ class PermissionPolicy:
 
     def _keep_grant(self, answer: ApprovalAnswer, ruling: Ruling) -> str | None:
         """Keep the offered rules for the session, or for good; return them as one text."""
-        if answer.decision == "once" or not ruling.offered:
+        if answer.decision not in LASTING_ANSWERS or not ruling.offered:
             return None
         self.granted += map(parse_rule, ruling.offered)
-        if answer.decision in {"always", "everywhere"} and self.save is not None:
+        scope = LASTING_ANSWERS[answer.decision]
+        if scope is not None and self.save is not None:
             for text in ruling.offered:
-                self.save(text, "project" if answer.decision == "always" else "everywhere")
+                self.save(text, scope)
         return ", ".join(ruling.offered)
 
     async def judge_in_time(

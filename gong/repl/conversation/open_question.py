@@ -22,7 +22,13 @@ from prompt_toolkit.filters import Condition, has_completions
 
 from tape.text import clean_words
 
-from ..draw.approval_panel import build_answers, format_editable, parse_edited
+from ..draw.approval_panel import (
+    ANSWER_DIGITS,
+    ANSWER_LETTERS,
+    build_answers,
+    format_editable,
+    parse_edited,
+)
 from ..draw.choice_list import ChoiceList
 from ..draw.lines import render_remark
 
@@ -43,8 +49,6 @@ if TYPE_CHECKING:
     State = Literal["none", "deaf", "waits", "refusing", "editing"]
 
 _NO_CHOICES = ChoiceList(())
-_NUMBERS = "12345"
-_LETTERS = "yne"
 _MOVES = {"up": -1, "left": -1, "down": 1, "right": 1}
 _DEAF_SECONDS = 0.4
 """A question takes no key so long: one typed for the prompt must not answer it."""
@@ -115,10 +119,10 @@ class OpenQuestion:
 
     def add_keys(self, keys: KeyBindings) -> None:
         """Bind the keys that answer."""
-        for key in _NUMBERS:
+        for key in ANSWER_DIGITS:
             keys.add(key, filter=Condition(self._may_take_number))(self._choose_key)
         is_free = Condition(lambda: self._state == "waits" and not self._draft.text)
-        for key in _LETTERS:
+        for key in ANSWER_LETTERS:
             keys.add(key, filter=is_free)(self._choose_key)
         is_walking = Condition(
             lambda: self._state in {"waits", "refusing"} and not self._draft.text
@@ -217,7 +221,7 @@ class OpenQuestion:
         words = self._draft.text
         self._early_words, self._is_typing_early = "", False
         if words:
-            self._words_aside = "" if {*_NUMBERS, *_LETTERS} >= {*words} else words
+            self._words_aside = "" if {*ANSWER_DIGITS, *ANSWER_LETTERS} >= {*words} else words
         self._draft.reset()
 
     def _send(

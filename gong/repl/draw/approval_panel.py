@@ -194,6 +194,10 @@ def _shorten_paths(text: str, folder: str) -> str:
     return re.sub(rf"(?<![\w/.~-]){re.escape(folder.rstrip('/'))}/", "", text)
 
 
+ANSWER_DIGITS, ANSWER_LETTERS = "12345", "yne"
+"""The keys that choose an answer."""
+
+
 def build_answers(event: ApprovalRequested, folder: str = "") -> ChoiceList:
     """Return the answers to a question; those that last only where rules are offered.
 

@@ -30,6 +30,7 @@ from tape.text import format_seconds, measure_width, shorten_to_width
 
 from ...agent import events
 from ...agent.short_answer import describe_short_answer
+from ...policy.approval import LASTING_ANSWERS
 from .approval_panel import describe_answer, render_call
 from .lines import (
     INDENT,
@@ -343,7 +344,7 @@ class Screen:
         if event.agent:
             what = describe_arguments(event.name, read_arguments(bytes(event.args)), self._folder)
             return self.remark(f"{event.agent}: {answer} · {what}")
-        if decision in {"session", "always", "everywhere"}:
+        if decision in LASTING_ANSWERS:
             return self.remark(answer)
         self._answers.setdefault(event.call_id, []).append(answer)
         return []

@@ -5,7 +5,14 @@ import pytest
 from msgspec import Raw
 
 from gong.agent.events import ApprovalRequested
-from gong.repl.draw.approval_panel import build_answers, describe_answer, mark_parts, render_call
+from gong.repl.draw.approval_panel import (
+    ANSWER_DIGITS,
+    ANSWER_LETTERS,
+    build_answers,
+    describe_answer,
+    mark_parts,
+    render_call,
+)
 from gong.repl.draw.lines import StyledLine, StyledPart
 from tape.text import measure_width
 
@@ -55,6 +62,12 @@ def test_a_question_shows_each_fact_once():
     ]
     event = ask("bash", {"command": "rm -r x"}, "rm -r x: rm is not one of the commands")
     assert [row[2] for row in read_rows(event)[-2:]] == ["1", "4"]
+
+
+def test_each_key_of_an_answer_is_listed():
+    choices = build_answers(ask("bash", {"command": "a"}, "a", offered=("Bash(a)",))).choices
+    keys = [key for choice in choices for key in choice.key + choice.letter]
+    assert sorted(keys) == sorted(ANSWER_DIGITS + ANSWER_LETTERS)
 
 
 def test_an_edit_is_its_diff_with_numbers_and_a_path_from_the_folder():
