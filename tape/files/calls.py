@@ -161,7 +161,7 @@ _NEW = ("new_string", "newText", "new_text", "new_str", "newString", "replace", 
 _EVERY = ("replace_all", "replaceAll", "allow_multiple")
 _EDITS = ("edits", "edit", "replacements")
 _PART = ("offset", "limit", "start_line", "end_line", "view_range", "lines")
-_FOLDER = ("workdir", "cwd", "dir_path")
+_FOLDER = ("workdir", "cwd", "dir_path", "directory")
 _COMMAND = ("command", "cmd", "script")
 _SCRIPT_FLAGS = (["-c"], ["-lc"])
 _WHOLE: tuple[object, ...] = (None, 0, 1, [])
@@ -199,6 +199,11 @@ def find_command(name: str, arguments: ToolArguments) -> str | None:
         if isinstance(value, list) and value and all(isinstance(word, str) for word in value):
             return str(value[-1]) if value[1:-1] in _SCRIPT_FLAGS else shlex.join(value)
     return None
+
+
+def find_command_folder(arguments: ToolArguments) -> str:
+    """Return the folder that a call of a shell asks to work in; "" where it asks for none."""
+    return _find_text_argument(arguments, _FOLDER) or ""
 
 
 def parse_named_call(name: str, arguments: ToolArguments) -> tuple[FileCall, ...]:
@@ -327,7 +332,13 @@ _NAMES: tuple[tuple[_ToolParser, tuple[str, ...]], ...] = (
     (_parse_insert, ("insert", "insert_text")),
     (_parse_notebook_edit, ("notebookedit", "notebook_edit", "notebook_edit_cell")),
     (_parse_patch_call, ("apply_patch", "applypatch", "patch")),
-    (_parse_shell, ("bash", "shell", "exec_command", "local_shell", "run_shell_command")),
+    (
+        _parse_shell,
+        (
+            "bash", "shell", "exec_command", "local_shell", "run_shell_command", "shell_command",
+            "execute_bash", "run_terminal_cmd", "run_in_terminal",
+        ),
+    ),
     (_parse_command, ("str_replace_based_edit_tool", "str_replace_editor", "text_editor")),
 )  # fmt: skip
 _TOOLS: dict[str, _ToolParser] = {name: shape for shape, names in _NAMES for name in names}

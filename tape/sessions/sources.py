@@ -13,7 +13,7 @@ import stat
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from ..errors import NotFound, UsageError
 from ..formats.sessions.loading import detect_tool, load_reader
@@ -240,19 +240,22 @@ def _read_document(path: Path) -> WireObject:
 def _read_lines_of(path: Path) -> Iterable[bytes]:
     try:
         with path.open("rb") as raw:
-            file = _open_compressed(raw) if path.suffix == ".zst" else raw
-            for line in file:
+            lines = _read_compressed_lines(raw, path) if path.suffix == ".zst" else raw
+            for line in lines:
                 yield line.rstrip(b"\n")
     except FileNotFoundError as error:
         raise NotFound(f"no file {str(path)!r}") from error
 
 
-def _open_compressed(raw: Any) -> Any:
+def _read_compressed_lines(raw: BinaryIO, path: Path) -> Iterator[bytes]:
+    """Yield the lines of a compressed file; raises UsageError where it is damaged."""
     import zstandard  # noqa: PLC0415 (for old rollouts of Codex only)
 
-    return io.BufferedReader(
-        zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)
-    )
+    reader = zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)
+    try:
+        yield from io.BufferedReader(reader)
+    except zstandard.ZstdError as error:
+        raise UsageError(f"{path} cannot be read: {error}") from error
 
 
 def _compute_digest(path: Path) -> str:

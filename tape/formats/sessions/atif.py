@@ -91,6 +91,9 @@ def _build_atif(document: WireObject, identity: str) -> SourceSession:
         person=read_text(extra.get("person")) or None,
         machine=read_text(extra.get("machine")) or None,
     )
+    cost = read_object(document.get("final_metrics")).get("total_cost_usd")
+    if isinstance(cost, int | float) and not isinstance(cost, bool):
+        session.cost = float(cost)
     agents = map(read_object, read_list(document.get("subagent_trajectories")))
     session.children = tuple(
         _build_atif(agent, f"{identity}/{read_text(agent.get('trajectory_id'))}")
@@ -114,7 +117,8 @@ class _AtifReader:
             if ids.is_repeated(step.get("step_id")):
                 continue
             time = read_time(step.get("timestamp"))
-            yield SourceStep(f"#{number}", NEWEST, time, tuple(self._convert(step, value)))
+            name = read_count(step.get("step_id")) or number
+            yield SourceStep(f"#{name}", NEWEST, time, tuple(self._convert(step, value)))
 
     def _convert(self, step: WireObject, value: Any) -> Iterator[Payload]:
         extra = read_object(step.get("extra"))

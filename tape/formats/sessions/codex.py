@@ -134,12 +134,14 @@ def _unwrap_line(value: WireObject) -> WireObject:
 def _find_identity(value: WireObject, line: bytes) -> Any:
     """Return what a line shares with no other: the id of its item or call, else all of it.
 
-    Two lines with one time and the same words are one line, written twice.
+    Two outputs of a call are two lines, unless they are the same. Two lines with one time and the
+    same words are one line, written twice.
     """
     item = read_object(_unwrap_line(value).get("payload"))
     call = read_text(item.get("call_id"))
     if read_text(value.get("type")) in {"response_item", *_BARE, *_OUTPUTS} and call:
-        return f"{item.get('type')} {call} {item.get('name')}"
+        output = encode_json(item["output"]) if "output" in item else b""
+        return b" ".join((f"{item.get('type')} {call} {item.get('name')}".encode(), output))
     return line if "timestamp" in value else None
 
 

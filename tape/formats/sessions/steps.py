@@ -92,6 +92,8 @@ class SourceSession:
     strip_changes: Callable[[Payload], Payload] | None = None
     """Returns an answer or a result without what the source may say otherwise another time; where
     two are the same then, the one on the tape stays as it is."""
+    cost: float | None = None
+    """USD of the whole session, where its file says that."""
     damaged: int = 0
     """Lines that could not be read."""
     unknown: Counter[str] = field(default_factory=Counter)

@@ -82,6 +82,22 @@ def test_a_call_of_the_shell_of_the_provider_is_a_call_with_its_result(file):
     assert join_texts(result.content) == "a.txt"
 
 
+def test_two_outputs_of_a_call_are_two_results_and_a_repeated_line_is_none():
+    def result(text):
+        output = {"type": "function_call_output", "call_id": "c1", "output": text}
+        return {"timestamp": "2026-05-01T10:00:00Z", "type": "response_item", "payload": output}
+
+    call = {"type": "function_call", "name": "shell", "arguments": "{}", "call_id": "c1"}
+    head = {"timestamp": "2026-05-01T10:00:00Z", "type": "response_item", "payload": call}
+    _, steps = read_file(write_lines(head, result("one"), result("one"), result("two")))
+    answer, *results = list_payloads(steps)
+    (made,) = select_tool_calls(answer.content)
+    assert [(one.call_id, join_texts(one.content)) for one in results] == [
+        (made.id, "one"),
+        (made.id, "two"),
+    ]
+
+
 def test_the_words_of_another_agent_are_a_note_and_nothing_of_them_is_lost(file):
     content = [{"type": "input_text", "text": "for you"}, {"type": "encrypted_content", "x": "zz"}]
     file.item(type="agent_message", author="/root", recipient="/root/a", content=content)
