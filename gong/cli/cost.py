@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from datetime import UTC, datetime
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import click
@@ -14,7 +11,6 @@ from tape.cli.output import as_json, format_examples, print_json, ref
 from tape.cli.resolve import open_ref
 from tape.cli.tape_facts import choose_by_facts
 from tape.cli.terminal import format_table, print_lines
-from tape.clock import parse_timestamp
 from tape.index.stats import StatsFilter, compute_statistics, list_unpriced_calls
 from tape.index.tape_filter import EVERY_TAPE
 from tape.model.entries import Usage
@@ -37,6 +33,7 @@ from ..context.costs import (
 )
 from ..context.handoff import read_path_entries, read_tape_entries
 from ..errors import ConfigurationError
+from .call_prices import CallPrices
 from .options import load_settings, locate_store, print_warning, report_skipped, store_option
 
 if TYPE_CHECKING:
@@ -45,10 +42,8 @@ if TYPE_CHECKING:
 
     from tape.index.stats import By as Grouped
     from tape.index.tape_filter import TapeFilter
-    from tape.model.entries import Cost
 
     from ..context.costs import CostGrouping
-    from ..llm.model_names import ModelNames
     from ..llm.models import ModelInfo
 
 _COST_HEADINGS = ("TOKENS", "INPUT", "OUTPUT", "CACHED", "CALLS", "COST")
@@ -138,7 +133,7 @@ def _list_models() -> Iterable[ModelInfo]:
 
 def _sum_one_tape(place: Path, ref: str, by: CostGrouping) -> CostReport:
     """Return the sums of the tape or path that a REF names."""
-    costs = CostReport(by, _CallPrices())
+    costs = CostReport(by, CallPrices())
     with open_ref(GlobalOptions(str(place)), ref) as (tape, head, branch):
         if head is not None or branch is not None or by in _PATH_GROUPINGS:
             source = read_path_entries(tape, head or tape.head(branch), report_skipped)
@@ -156,7 +151,7 @@ def _sum_one_tape(place: Path, ref: str, by: CostGrouping) -> CostReport:
 def _sum_all_tapes(place: Path, by: CostGrouping, tapes: TapeFilter) -> tuple[Spend, list[CostRow]]:
     """Return the sums of all tapes, from the index."""
     costs, grouping, narrow = CostReport(by), _INDEX_GROUPINGS[by], StatsFilter(tapes=tapes)
-    unpriced, price = 0, _CallPrices()
+    unpriced, price = 0, CallPrices()
     with open_store(place) as opened:
         for row in compute_statistics(*opened, grouping, narrow):
             if not (of := row.spent).calls:
@@ -198,21 +193,6 @@ def _order_counts(
     sent, received, *counts, total = tokens
     reasoning, read, write = counts
     return (sent or 0, received or 0, reasoning, read, write, total or 0)
-
-
-class _CallPrices:
-    """What calls cost that have no cost on their tape, by the prices of today."""
-
-    @cached_property
-    def _names(self) -> ModelNames:
-        from ..llm.model_names import ModelNames  # only where a call has no cost
-
-        return ModelNames.from_settings(load_settings(), os.environ)
-
-    def __call__(self, provider: str, model: str, usage: Usage, time: str) -> Cost | None:
-        """Return what a call cost at its time; None if that is not known."""
-        at = datetime.fromtimestamp(parse_timestamp(time) / 1_000_000, UTC)
-        return self._names.compute_cost(provider, model, usage, at)
 
 
 def _render_cost_table(rows: list[CostRow], by: CostGrouping, total: Spend) -> list[str]:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 COMMANDS = {
     "run": ("eval_run", "Try tasks, or continue a run: the command if none is named."),
     "compare": ("eval_compare", "Compare two runs, and say whether it may be chance."),
+    "check": ("eval_check", "Check sessions of any agent: calls, files, budget."),
     "list": ("eval_tasks", "List tasks, and what is wrong with them."),
 }
 """Module and help line of each command, in the order of the help page."""

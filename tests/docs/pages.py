@@ -67,6 +67,9 @@ UNRUN = {
             "gong eval tasks -m openai/gpt-5 -k 5 -j 4 --max-cost 3",
             "gong eval tasks --agent solution",
             "gong eval tasks -m openai/gpt-5 --junit junit.xml --page evals.html --fail-under 80",
+            "gong eval check 81d0",
+            "gong eval check trajectory.json --root /app --max-cost 0.50 --max-turns 40",
+            "gong eval check ~/.claude/projects ~/.codex/sessions --json",
             (
                 "gong eval compare gong-evals/tasks-openai-gpt-5"
                 " gong-evals/tasks-anthropic-claude-sonnet-5"

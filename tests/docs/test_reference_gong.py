@@ -25,6 +25,7 @@ from tests.docs.manual import examples, promised
 from tests.docs.reference_gong import ENDS, PAGE, keys, page, verbs
 from tests.gong.cli.conftest import environment
 from tests.gong.cli.inside import inside
+from tests.gong.evals.check.samples import write_atif
 from tests.gong.evals.making import make_run, make_task
 
 UNRUN = {
@@ -78,6 +79,7 @@ def store(tmp_path):
     (tmp_path / "api").mkdir()
     make_task(tmp_path / "tasks/hello")
     make_task(tmp_path / "wrong-tasks/hello", test=None)
+    (tmp_path / "trajectory.json").write_bytes(write_atif(()))
     make_run(tmp_path / "gong-evals/before", hello=False)
     make_run(tmp_path / "gong-evals/after", hello=True)
     (tmp_path / "arguments.json").write_text('{"path": "new.txt", "content": "x"}')
@@ -222,6 +224,7 @@ ASKED = {
     "context": "context 3f2a",
     "trust": "trust",
     "eval run": "eval run tasks --agent solution --in folder",
+    "eval check": "eval check 3f2a",
     "eval compare": "eval compare gong-evals/before gong-evals/after",
     "models refresh": f"models refresh --from {SHIPPED}",
 }

@@ -151,6 +151,7 @@ CASES = {
         *("EVIL", "evil-tasks -m EVIL", "evil-tasks --agent solution", "evil-tasks --run EVIL"),
         *("evil-tasks --agent spoil --json", "evil-tasks --task EVIL", "evil-tasks --in EVIL"),
     ],
+    "gong eval check": ["ID", "ID --json", "EVIL", "EVIL --json", "ID --root EVIL", "evil.jsonl"],
     "gong eval compare": ["EVIL EVIL", "evil-tasks evil-tasks --json"],
     "gong eval list": ["EVIL", "EVIL --json", "evil-tasks", "evil-tasks --json"],
     "gong workflow start": ["EVIL", "--plan EVIL --yes", "EVIL --yes -m EVIL"],

@@ -27,6 +27,9 @@ class CommandAnalysis:
     """What each command runs."""
     inputs: list[str] = field(default_factory=list)
     """Files that are redirected into commands, absolute and not normalized."""
+    outputs: list[tuple[str, ...]] = field(default_factory=list)
+    """Of each file that a command is redirected to, the absolute paths it may have; without those
+    devices that keep nothing."""
     removes: bool = False
     """Whether a text that it runs, and that no action shows, removes something."""
 

@@ -217,6 +217,8 @@ class _CommandJudge:
                     action = build_write_action(redirect.source, reason, target, at.places)
                 self.analysis.add_finding(level, reason, redirect.source, action)
             if ">" in redirect.operator:
+                if level and target.known:  # neither a descriptor nor /dev/null
+                    self.analysis.outputs.append(at.places.paths(target))
                 yield target
             elif target.known:
                 self.analysis.inputs += list_input_paths(target, at.places)

@@ -85,7 +85,7 @@ def find_unnamed_files(
         if use.name == "xargs" and use.before[:1] and use.before[0].name == "git":
             for folder in list_starts(use):  # what is tracked may be hidden, and ignored
                 yield from (file.path for file in list_tracked_credentials(folder))
-        if _is_showing(use.name):
+        if is_showing(use.name):
             yield from _choose_matches(_find_matches(use, match), every=every)
     matches = (each for path in inputs if has_wildcard(path) for each in match(path))
     yield from _choose_matches(matches, every=every)
@@ -132,8 +132,8 @@ def list_copied_files(paths: Sequence[str]) -> list[str] | None:
     return copied
 
 
-def _is_showing(name: str) -> bool:
-    """Whether a program prints what is in the files it is given."""
+def is_showing(name: str) -> bool:
+    """Return whether a program prints what is in the files it is given."""
     tables = load_tables()
     if name in _TELLS_NO_CONTENT or name in tables.words.look or name in _FINDERS:
         return False
@@ -172,9 +172,7 @@ def _list_trees(use: Invocation) -> Iterator[FileTree]:
 
 def _is_running_reader(arguments: Arguments) -> bool:
     """Whether a program that shows files is among the words: what find or xargs runs."""
-    return any(
-        argument.known and _is_showing(read_program_name(argument)) for argument in arguments
-    )
+    return any(argument.known and is_showing(read_program_name(argument)) for argument in arguments)
 
 
 def _build_trees(operands: Arguments, use: Invocation, like: FileTree) -> Iterator[FileTree]:
