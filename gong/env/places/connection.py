@@ -8,6 +8,8 @@ What happens to a request:
     | answered to the end           | its answers are in `answers`; `done` is set           |
     | the channel ended, or what    | PlaceLost; the next request opens it once more        |
     | came was no answer            |                                                       |
+    | what carried it out over      | RequestKilled, with the next beat; others are not    |
+    | there was killed              | affected                                              |
     | it could not be opened        | PlaceLost that says that nothing was started          |
 
 The helper ends everything that it started when the channel ends, also when no beat comes for a
@@ -28,7 +30,14 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...errors import PlaceLost
-from .messages import LINE_BYTES, AnswerLine, BrokenAnswer, build_request, parse_answer
+from .messages import (
+    LINE_BYTES,
+    AnswerLine,
+    BrokenAnswer,
+    RequestKilled,
+    build_request,
+    parse_answer,
+)
 
 if TYPE_CHECKING:
     from asyncio import StreamReader
@@ -125,6 +134,13 @@ class Call:
     def __init__(self, number: int, take: Callable[[AnswerLine], None]) -> None:
         self.number, self.take = number, take
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+
+def _give_error(call: Call, error: PlaceLost) -> None:
+    """Give an error to whoever waits for a request; nobody may wait any more."""
+    if not call.done.done():
+        call.done.set_exception(error)
+        call.done.exception()
 
 
 class PlaceChannel:
@@ -253,6 +269,10 @@ class PlaceChannel:
         answer = parse_answer(line[:-1])
         if answer.id == 0 and answer.kind == "y":  # it answers a beat
             return
+        if answer.kind == "d" and 0 < answer.id <= self._numbers:
+            if (ended := self._calls.pop(answer.id, None)) is not None:
+                _give_error(ended, RequestKilled(self.name, answer.id))
+            return
         call = self._calls.get(answer.id)
         if call is None:
             raise BrokenAnswer(f"an answer to no request: {answer.id} {answer.kind}")
@@ -268,9 +288,7 @@ class PlaceChannel:
             self._kill()
         calls, self._calls = self._calls, {}
         for call in calls.values():
-            if not call.done.done():
-                call.done.set_exception(PlaceLost(self.name, why, has_started=None))
-                call.done.exception()  # whoever waits gets it; nobody may wait any more
+            _give_error(call, PlaceLost(self.name, why, has_started=None))
 
     async def _beat(self, seconds: float) -> None:
         """Tell the helper that somebody is there, and give it up when it says nothing any more."""

@@ -28,7 +28,14 @@ from ..wrappers import EnvironmentWrapper
 from .link import CommandStream, Link, PlaceRequestFailed, RequestAnswers, decode_path
 from .listing import PlaceFiles, find_in_place, list_not_ignored, search_in_place
 from .looks import MAX_LOOK_BYTES, Look
-from .messages import BrokenAnswer, build_error, build_exports, parse_records, parse_state
+from .messages import (
+    BrokenAnswer,
+    RequestKilled,
+    build_error,
+    build_exports,
+    parse_records,
+    parse_state,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -42,6 +49,10 @@ _BATCH_WORDS = 200
 MAX_FILE_BYTES = 256 << 20
 """Larger files are not fetched."""
 _STOP_SECONDS = 15.0
+_KILLED = 126
+"""Exit codes of programs that could not run, or were killed, begin here."""
+_XARGS_KILLED = 125
+"""That of xargs whose program was killed."""
 _OLDEST_CLOCK = 1_500_000_000
 
 
@@ -380,7 +391,12 @@ class PlaceEnvironment:
         expected = "none" if look is None else look.expectation
         try:
             await _wait_to_end(
-                self._ask("put", root or "", place, expected, "", bodies=(data,), path=place)
+                self._ask(
+                    *("put", root or "", place, expected, ""),
+                    bodies=(data,),
+                    path=place,
+                    tidied=(place,),
+                )
             )
         except OSError as error:
             raise _explain_stale(error) from None
@@ -395,7 +411,10 @@ class PlaceEnvironment:
             words += [kind, change.path, before, "", change.like or ""]
             bodies.append(change.after or b"")
         try:
-            await _wait_to_end(self._ask_raw("change", *words, bodies=tuple(bodies), changes=True))
+            paths = tuple(change.path for change in changes)
+            await _wait_to_end(
+                self._ask_raw("change", *words, bodies=tuple(bodies), changes=True, tidied=paths)
+            )
         except PlaceRequestFailed as failed:
             named = [line for line in failed.lines if line.kind == "r"]
             where = decode_path(named[-1]) if named else root
@@ -414,7 +433,9 @@ class PlaceEnvironment:
         """
         permissions = "" if mode is None else f"{mode:o}"
         words = ("restore", top, path, expected, kind, permissions)
-        await _wait_to_end(self._ask(*words, bodies=(data,), path=path, changes=True))
+        await _wait_to_end(
+            self._ask(*words, bodies=(data,), path=path, changes=True, tidied=(path,))
+        )
 
     async def save_output(self, data: bytes) -> str:
         """Keep bytes as a new file among temporary ones over there; return its path."""
@@ -510,10 +531,17 @@ class PlaceEnvironment:
     ) -> list[FoundPath]:
         words = (root or "", folder, str(depth), *tests)
         answers = await self._ask("walk", *words, path=folder)
+        self._check_code(answers)
         try:
             return list(parse_records(answers.output, await self._get_nonce()))
         except BrokenAnswer as error:
             raise self._refuse_answer(error.what) from error
+
+    def _check_code(self, answers: RequestAnswers) -> None:
+        """Raise PlaceLost where the program was killed: what it printed is not all."""
+        codes = [answer.number or 0 for answer in answers.select("e")]
+        if len(codes) != 1 or codes[0] >= _KILLED or codes[0] == _XARGS_KILLED:
+            raise PlaceLost(self.name, "a program was killed there", has_started=None)
 
     async def _get_nonce(self) -> str:
         return (await self.link.connect()).nonce
@@ -523,6 +551,7 @@ class PlaceEnvironment:
     ) -> set[str]:
         body = b"".join(b"./" + os.fsencode(name) + b"\0" for name in names)
         answers = await self._ask("filter", folder, *program, bodies=(body,), path=folder)
+        self._check_code(answers)
         return {os.fsdecode(line.removeprefix(b"./")) for line in answers.output.split(b"\n")}
 
     # --- commands ---
@@ -597,6 +626,8 @@ class PlaceEnvironment:
             if not in_time:
                 await self._stop(running)
         except PlaceLost as error:
+            if not connection.is_lost:
+                await _wait_to_end(self._stop(running))
             has_started = True if running.pid else None
             raise PlaceLost(self.name, error.why, has_started=has_started) from error
         except BaseException:
@@ -606,6 +637,9 @@ class PlaceEnvironment:
         if running.failure is not None:
             why = build_error(running.failure, folder).strerror
             raise FolderGone(f"The folder {folder} cannot be entered in {self.name}: {why}")
+        if not running.is_over and in_time:
+            why = "what watched the command there was killed"
+            raise PlaceLost(self.name, why, has_started=True)
         merged = running.merged
         stdout, stderr = (
             None if output is None else bytes(output.newest)
@@ -638,11 +672,16 @@ class PlaceEnvironment:
 
     async def _ask_raw(self, function: str, *words: str, **options: Any) -> RequestAnswers:
         options.setdefault("changes", function in {"put", "make_temporary"})
+        tidied = options.pop("tidied", ())
         try:
             if not options["changes"]:
                 return await self.link.ask(function, *words, **options)
             with self.link.looks.suspend():
                 return await self.link.ask(function, *words, **options)
+        except RequestKilled as error:
+            with suppress(PlaceLost, PlaceRequestFailed):
+                await self.link.ask("tidy", str(error.number), *tidied)
+            raise PlaceLost(self.name, error.why, has_started=None) from error
         except BrokenAnswer as error:
             raise self._refuse_answer(error.what) from error
 
@@ -696,9 +735,13 @@ class _RemoteCommand:
                 pass
             case _:
                 raise BrokenAnswer(f"an answer of a command: {answer.kind}")
-        is_over = self.exit_code is not None and all(s.is_ended for s in self._streams.values())
-        if is_over or answer.kind in {"x", "z"}:
+        if self.is_over or answer.kind in {"x", "z"}:
             self._ended.set()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether its shell has ended, and all of its output is here."""
+        return self.exit_code is not None and all(s.is_ended for s in self._streams.values())
 
     def _take_output(self, data: bytes) -> None:
         if not self._ignored:

@@ -15,7 +15,7 @@ covered= GONG_ALL=$(env)
 for v in n v c f g i j k l m p r s t w b d B1 F G R S W st to at dir pid err old new name path part rest \
   root made mode kind keep kept left line size me main seen table found alive grown group parent state \
   hops below before after folder depth count body where why swapped code tool temporary missing better \
-  covered undo_made flag guard; do
+  covered undo_made flag guard asked requests; do
   case $v in G | v | covered) continue ;; esac
   case "
 $GONG_ALL" in *"
@@ -47,9 +47,11 @@ fail() { # ID TEXT: the last line of a program's complaint
 }
 nap() { sleep 0.1 2>/dev/null || sleep 1; }
 
-relay() { # ID STREAM: standard input, in numbered lines
+relay() { # ID STREAM: standard input, in numbered lines; fails where its programs do
   r=0
-  while c=$(dd bs=65536 count=1 2>/dev/null | base64 $W) && [ -n "$c" ]; do
+  while c=$( { { dd bs=65536 count=1 2>/dev/null || echo ! >&8; } | base64 $W || echo !; } 8>&1) &&
+    [ -n "$c" ]; do
+    case $c in *!*) return 1 ;; esac
     for l in $c; do
       printf '%s\n' "$1 $2 $r $l" >&6
       r=$((r + 1))
@@ -186,6 +188,10 @@ stop() { # ID CALL SESSION
 
 # --- files ---
 
+hand_over() { # standard input as the output of request `i`; else its answer says so
+  relay "$i" o || { fail "$i" 'Input/output error'; return 1; }
+}
+
 real() { # PATH: sets `R` to where it leads through all links
   R= rest=$1 hops=0
   while [ "$rest" ]; do
@@ -282,7 +288,7 @@ fetch() { # ID ROOT LIMIT PATH: state and bytes of a regular file; of a larger o
   if ! st=$(LC_ALL=C stat -L -c "$F" "$path" 2>&1); then fail "$i" "$st"; return; fi
   say "$i s 0 $st"
   set -- $st "$3"
-  if [ "$9" = - ] || [ "$2" -le "$9" ]; then relay "$i" o <"$path"; fi
+  if [ "$9" = - ] || [ "$2" -le "$9" ]; then hand_over <"$path" || return; fi
   say "$i z"
 }
 
@@ -302,7 +308,7 @@ fetch_all() { # ID PATH…: several at once; a file that changes meanwhile gets 
   done
   if [ $# -gt 0 ]; then
     before=$(LC_ALL=C stat -L -c "$F" "$@" 2>&1)
-    LC_ALL=C cat "$@" 2>/dev/null | relay "$i" o
+    LC_ALL=C cat "$@" 2>/dev/null | hand_over || return
     after=$(LC_ALL=C stat -L -c "$F" "$@" 2>&1)
     if [ "$before" != "$after" ]; then fail "$i" 'Stale file handle'; return; fi
     printf '%s\n' "$before" | while IFS= read -r st; do say "$i s 0 $st"; done
@@ -350,7 +356,7 @@ look() { # ID LIMIT PATH…: where paths lead, their states, and the first one i
   done
   if [ "$body" ]; then
     say "$i y"
-    relay "$i" o <"$body"
+    hand_over <"$body" || return
   fi
   say "$i z"
 }
@@ -392,7 +398,10 @@ walk() { # ID ROOT FOLDER DEPTH PRUNE…: one record for each thing below a fold
   if [ ! -r . ]; then fail "$i" 'Permission denied'; return; fi
   m=
   [ "$depth" = 0 ] || m="-maxdepth $depth"
-  LC_ALL=C find . $m "$@" ! -name . -exec stat -c "@$G $F %n" {} + 2>/dev/null | relay "$i" o
+  {
+    LC_ALL=C find . $m "$@" ! -name . -exec stat -c "@$G $F %n" {} + 2>/dev/null
+    say "$i e $?"
+  } | hand_over || return
   say "$i z"
 }
 
@@ -408,7 +417,7 @@ program() { # ID FOLDER PROGRAM ARGUMENT…: what it prints, given B1, and its e
       exec "$@" 2>/dev/null 6>&-
     )
     say "$i e $?"
-  } | relay "$i" o
+  } | hand_over || return
   say "$i z"
 }
 
@@ -416,7 +425,10 @@ filter() { # ID FOLDER PROGRAM ARGUMENT…: names of files (B1, ended by zero by
   i=$1
   if ! go "$2"; then fail "$i" "$err"; return; fi
   shift 2
-  printf %s "$B1" | base64 -d | LC_ALL=C xargs -0 "$@" 2>/dev/null | relay "$i" o
+  {
+    printf %s "$B1" | base64 -d | LC_ALL=C xargs -0 "$@" 2>/dev/null
+    say "$i e $?"
+  } | hand_over || return
   say "$i z"
 }
 
@@ -446,10 +458,23 @@ check_writable() { # whether the file `name` may be replaced; sets `err` and `ol
   old=$(LC_ALL=C stat -c '%a %u:%g' "./$name") || { err='Input/output error'; return 1; }
 }
 
+write_body() { # BODY FILE OPTION…: its bytes, all of them, by dd; sets `err` where they are not
+  b=$1 to=$2 size=$((${#1} / 4 * 3))
+  shift 2
+  case $b in *==) size=$((size - 2)) ;; *=) size=$((size - 1)) ;; esac
+  if ! err=$(printf %s "$b" | base64 -d 2>/dev/null | LC_ALL=C dd of="$to" bs=65536 "$@" 2>&1); then
+    err=$(printf '%s\n' "$err" | grep '^dd:' | tail -n 1)
+    return 1
+  fi
+  case $n$err in *"$n$size bytes"*) return 0 ;; esac
+  [ "$(LC_ALL=C stat -c %s "$to" 2>/dev/null)" = "$size" ] && return 0
+  err='Input/output error'
+  return 1
+}
+
 stage() { # BODY MODE: writes `new` beside the file, synced, with a mode, else that of `old`
   new=.gong-$G-$i-$k.tmp
-  if ! err=$(printf %s "$1" | base64 -d 2>/dev/null | LC_ALL=C dd of="./$new" bs=65536 conv=fsync 2>&1); then
-    err=$(printf '%s\n' "$err" | grep '^dd:' | tail -n 1)
+  if ! write_body "$1" "./$new" conv=fsync; then
     rm -f "./$new"
     return 1
   fi
@@ -560,6 +585,13 @@ undo_change() { # `path` and `err` say where it failed and why
   fail "$i" "$why"
 }
 
+tidy() { # ID CALL PATH…: removes what a write that was ended has begun beside its files
+  i=$1 c=$2
+  shift 2
+  for path; do rm -f "${path%/*}/.gong-$G-$c-"*.tmp; done
+  say "$i z"
+}
+
 restore() { # ID TOP PATH EXPECTED KIND MODE: KIND is w (a file), l (a link) or d (nothing)
   i=$1 k=0 top=$2 path=$3
   case $5 in d) keep= ;; *) keep=make ;; esac
@@ -610,9 +642,9 @@ check_state() { # EXPECTED: as for `check_before`, or l and the digest of a link
 make_temporary() { # ID FOLDER: the bytes in B1 become a new file of its own there
   i=$1
   if ! path=$(umask 077 && LC_ALL=C mktemp "$2/gong-XXXXXX" 2>&1); then fail "$i" "$path"; return; fi
-  if ! err=$(printf %s "$B1" | base64 -d | LC_ALL=C dd of="$path" bs=65536 2>&1); then
+  if ! write_body "$B1" "$path"; then
     rm -f "$path"
-    fail "$i" "$(printf '%s\n' "$err" | grep '^dd:' | tail -n 1)"
+    fail "$i" "$err"
     return
   fi
   say "$i r $(encode "$path")"
@@ -651,13 +683,26 @@ watch_beats() { # PID of main: ends it when no beat came for a while
   kill -KILL "$1" 2>/dev/null
 }
 
+tell_ended() { # says which requests have ended since; one that has not answered never will
+  alive=
+  for c in $requests; do
+    if kill -0 "${c#*:}" 2>/dev/null; then alive="$alive $c"; else say "${c%:*} d"; fi
+  done
+  requests=$alive
+}
+
 serve() {
-  w=
+  w= asked=0 requests=
   while IFS= read -r line; do
     jobs >/dev/null 2>&1 # collects what has ended
     k=${line%% *} line=${line#* }
     case $k in
-    beat) say 0 y; [ "$w" ] && kill -USR1 "$w" 2>/dev/null; continue ;;
+    beat)
+      tell_ended
+      say 0 y
+      [ "$w" ] && { kill -USR1 "$w" 2>/dev/null || w=; }
+      continue
+      ;;
     quit) break ;;
     esac
     j=1
@@ -673,6 +718,7 @@ serve() {
       w=$!
     fi
     (eval "$line") </dev/null >&6 2>/dev/null &
+    asked=$((asked + 1)) requests="$requests $asked:$!"
     if [ "$j" -gt 1 ]; then unset b c; while [ "$j" -gt 1 ]; do j=$((j - 1)); unset "B$j"; done; fi
   done
   [ "$w" ] && kill -TERM "$w" 2>/dev/null

@@ -194,6 +194,8 @@ class Link:
                 continue
             if lines and lines[-1].kind == "x":
                 raise PlaceRequestFailed(build_error(lines[-1].data, path), tuple(lines))
+            if output and not stream.is_closed:
+                raise BrokenAnswer("an output without its end")
             return RequestAnswers(tuple(lines), bytes(output))
         raise AssertionError
 

@@ -21,6 +21,7 @@ An answer is lines of at most 4 000 characters, `ID KIND …`; those of several 
     l      DATA            a file that could not be put back
     x      DATA            failed, with the complaint of the program; nothing follows
     z                      done; nothing follows
+    d                      what carried it out has ended; without a `z` or `x` before, it was killed
 
 Whatever a helper says is data: a line of another form, a number out of order or an id of no request
 makes the place unusable (`BrokenAnswer`), and nothing else.
@@ -44,7 +45,7 @@ LINE_BYTES = 8192
 """No line of an answer is longer."""
 INLINE_BYTES = 2048
 """A body up to this is part of the request's line."""
-_ANSWER = rb"([0-9]{1,9}) (zo|ze|[oepsknryflxz])(?: ([0-9]{1,12}))?(?: ?([A-Za-z0-9+/=.\- ]*))?"
+_ANSWER = rb"([0-9]{1,9}) (zo|ze|[oepsknryflxzd])(?: ([0-9]{1,12}))?(?: ?([A-Za-z0-9+/=.\- ]*))?"
 
 
 class BrokenAnswer(PlaceLost):
@@ -54,6 +55,17 @@ class BrokenAnswer(PlaceLost):
         why = f"its helper does not answer as it should: {what}"
         super().__init__("the place", why, has_started=None)
         self.what = what
+
+
+class RequestKilled(PlaceLost):
+    """What carried a request out over there was killed: its answers stop, those of others do not.
+
+    `number` is that of the request.
+    """
+
+    def __init__(self, place: str, number: int) -> None:
+        super().__init__(place, "what carried it out there was killed", has_started=None)
+        self.number = number
 
 
 class AnswerLine(NamedTuple):

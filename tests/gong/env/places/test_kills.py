@@ -5,17 +5,23 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import shutil
 import signal
 import subprocess
 import time
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from gong.env.places.environment import PlaceEnvironment
 from gong.env.places.link import Link
+from gong.env.protocol import FileUpdate
 from gong.errors import PlaceLost
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
 ENVIRON = {"PATH": os.environ["PATH"], "HOME": "/"}
 
@@ -58,6 +64,112 @@ async def test_a_helper_that_is_killed_leaves_no_process_behind(tmp_path: Path) 
     listed = await env.list_directory(str(tmp_path))
     assert [entry.name for entry in listed] == ["f", "pids"]
     await env.cleanup()
+
+
+HOLDING = """#!/bin/sh
+if [ -e {folder}/hold ]; then rm {folder}/hold; touch {folder}/held; sleep 300; fi
+exec {program} "$@"
+"""
+
+
+@asynccontextmanager
+async def open_holding(folder: Path, tool: str) -> AsyncIterator[PlaceEnvironment]:
+    """Yield a place in which a program waits, once, when there is a file `hold`."""
+    program = folder / "bin" / tool
+    program.parent.mkdir()
+    program.write_text(HOLDING.format(folder=folder, program=shutil.which(tool)))
+    program.chmod(0o755)
+    environ = {**ENVIRON, "PATH": f"{program.parent}:{ENVIRON['PATH']}"}
+    link = Link("sh:test", lambda text: ("sh", "-c", text), environ, beat_seconds=0.3)
+    env = PlaceEnvironment(link, str(folder))
+    await env.initialize()
+    try:
+        yield env
+    finally:
+        await env.cleanup()
+
+
+async def find_requests(env: PlaceEnvironment) -> list[int]:
+    """Return the processes that carry out requests over there."""
+    channel = (await env.link.connect()).pid
+    guard = next(child for child in list_children(channel) if list_children(child))
+    main = next(child for child in list_children(guard) if list_children(child))
+    return list_children(main)
+
+
+def kill_with_children(pid: int) -> None:
+    """Kill a process before those that it waits for, so that it sees none of them end."""
+    children = list_children(pid)
+    os.kill(pid, signal.SIGKILL)
+    for child in children:
+        kill_with_children(child)
+
+
+async def wait_for_file(path: Path) -> None:
+    while not path.exists():
+        await asyncio.sleep(0.02)
+
+
+REQUESTS: dict[str, tuple[str, Callable[[PlaceEnvironment], Awaitable[object]]]] = {
+    "read": ("stat", lambda env: env.read_file("f")),
+    "list": ("find", lambda env: env.list_directory(".")),
+    "write": ("dd", lambda env: env.write_file("f", b"new")),
+    "change": (
+        "sha256sum",
+        lambda env: env.change_files(
+            [FileUpdate(f"{env.working_directory}/f", b"old", b"new")], env.working_directory
+        ),
+    ),
+    "program": ("true", lambda env: env.run_program(["true"], env.working_directory)),
+}
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+async def test_a_request_whose_process_is_killed_ends(tmp_path: Path, name: str) -> None:
+    """M126: one that looks is sent again; of one that changes, an error says that it may have."""
+    tool, ask = REQUESTS[name]
+    (tmp_path / "f").write_bytes(b"old")
+    async with open_holding(tmp_path, tool) as env:
+        others = set(await find_requests(env))
+        (tmp_path / "hold").touch()
+        asked = asyncio.ensure_future(ask(env))
+        await asyncio.wait_for(wait_for_file(tmp_path / "held"), 60)
+        for pid in set(await find_requests(env)) - others:
+            kill_with_children(pid)
+        if name in {"write", "change"}:
+            with pytest.raises(PlaceLost, match="what carried it out there was killed"):
+                await asyncio.wait_for(asked, 60)
+            assert not list(tmp_path.glob(".gong-*"))
+            assert (tmp_path / "f").read_bytes() == b"old"
+        else:
+            await asyncio.wait_for(asked, 60)
+        assert await env.read_file("f") == b"old"
+
+
+@pytest.mark.parametrize("kind", ["request", "watcher", "relay"])
+async def test_a_command_ends_whose_process_is_killed(tmp_path: Path, kind: str) -> None:
+    """M126: what watches a command is killed; the command ends, and an error says so."""
+    async with open_holding(tmp_path, "true") as env:
+        others = set(await find_requests(env))
+        command = "echo $$ > pid; echo begun; for i in $(seq 3000); do sleep 0.1; echo $i; done"
+        begun = asyncio.Event()
+        running = asyncio.create_task(env.exec_command(command, on_output=lambda _: begun.set()))
+        await asyncio.wait_for(begun.wait(), 60)
+        pid = int((tmp_path / "pid").read_text())
+        (request,) = {
+            one
+            for one in set(await find_requests(env)) - others
+            if any(map(list_children, list_children(one)))
+        }
+        watcher = next(one for one in list_children(request) if pid in list_children(one))
+        relay = next(one for one in list_children(request) if one != watcher)
+        os.kill({"request": request, "watcher": watcher, "relay": relay}[kind], signal.SIGKILL)
+        if kind == "watcher":  # nobody tells of that until the command ends
+            os.kill(pid, signal.SIGKILL)
+        with pytest.raises(PlaceLost, match="killed.*had started"):
+            await asyncio.wait_for(running, 60)
+        await asyncio.to_thread(wait_for_end, [pid])
+        assert (await env.exec_command("echo again")).output == b"again\n"
 
 
 LIES = (
