@@ -14,6 +14,7 @@ import pytest
 
 from tests.e2e.conftest import BIN
 from tests.e2e.terminal import ALT_ENTER, CTRL_C, CTRL_D, ENTER, Terminal
+from tests.gong.env.sandbox.world import needs_bubblewrap
 
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -322,6 +323,19 @@ def test_shell_commands_of_the_user(place, chat):
     assert find_documents(place) == [
         ["The user ran this command:\n$ echo pub$((1+1))lic\npub2lic\n[exit code 0]"]
     ]
+
+
+@needs_bubblewrap
+def test_shell_commands_of_the_user_are_inside_the_sandbox(place, chat):
+    """M220: those typed with !, too."""
+    outside = place.home / "outside"
+    with chat("-m", place.script({"text": "one"}), "--sandbox", "workspace-write") as now:
+        now.say(f"!echo in > here; echo x > {outside}")
+        now.wait_for("[exit code")
+        now.say("exit")
+        assert now.wait_for_end() == 0
+    assert not outside.exists()
+    assert (place.folder / "here").exists()
 
 
 def test_keys_of_the_settings(place, chat):

@@ -47,8 +47,8 @@ class Played:
         self.settings = Settings(sandbox=border)
         self.questions, self.results, self.approvals = [], [], []
 
-    async def run(self, *answers, asks=True, mode="default"):
-        """Play it; questions get these answers, one after the other."""
+    async def run(self, *answers, asks=True, mode="default", prompt="go"):
+        """Play it; questions get these answers, one after the other. Return what the tape says."""
         waiting = list(answers)
         async with gong.open_session(
             self.folder,
@@ -60,14 +60,14 @@ class Played:
             session.use_permission(mode)
             if asks:
                 session.ask_person()
-            async for event in session.submit("go"):
+            async for event in session.submit(prompt):
                 if isinstance(event, events.ApprovalRequested):
                     self.questions.append(event.why)
                     session.answer_approval(event.call_id, waiting.pop(0))
             path = [entry.data for entry in session.recorder.path]
         self.results = [join_texts(one.content) for one in path if isinstance(one, ToolResult)]
         self.approvals = [(one.decision, one.by) for one in path if isinstance(one, Approval)]
-        return self
+        return path
 
 
 async def test_a_refused_command_runs_outside_once_a_person_allows_it(base):

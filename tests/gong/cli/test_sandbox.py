@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from tests.gong.env.sandbox.world import needs_bubblewrap
 
 SCRIPT = [
@@ -44,6 +46,27 @@ def test_the_variable_and_the_settings_turn_it_on(gong, home):
     assert list_made(home) == ["project/inside"]
     gong(*words, "--sandbox", "off", cwd=folder)
     assert list_made(home) == ["outside", "project/inside"]
+
+
+@needs_bubblewrap
+@pytest.mark.parametrize("name", ["tool", "hooks", "mcp"])
+def test_commands_that_start_what_a_project_brings_are_inside(gong, home, name):
+    """M220: gong tool, gong hooks test and gong mcp test, where the settings turn it on."""
+    folder = home / "project"
+    (folder / ".gong").mkdir(parents=True)
+    line = "touch inside; touch ../outside; exit 1"
+    hook = {"hooks": [{"type": "command", "command": line}]}
+    (folder / ".gong/hooks.json").write_text(json.dumps({"hooks": {"PreToolUse": [hook]}}))
+    server = {"command": "sh", "args": ["-c", line], "sandbox": False}
+    (folder / ".mcp.json").write_text(json.dumps({"mcpServers": {"probe": server}}))
+    gong("trust", "--yes", cwd=folder)
+    code, *words = {
+        "tool": (1, "tool", "bash", json.dumps({"command": line})),
+        "hooks": (1, "hooks", "test", "PreToolUse"),
+        "mcp": (1, "mcp", "test", "probe"),
+    }[name]
+    gong(*words, cwd=folder, GONG_SANDBOX="workspace-write", code=code)
+    assert list_made(home) == ["project/inside"]
 
 
 def test_wrong_settings_are_one_line(gong, home):
