@@ -191,9 +191,8 @@ class CommandJudge:
 
     def _refuse_unclear(self, actions: Sequence[CommandFinding]) -> Ruling | None:
         """Refuse what cannot be read, where it could be what a rule denies."""
-        denied = (rule for rule in self.access.rules.deny if rule.tool in {"bash", "edit", "read"})
-        rule = next(denied, None)
-        unclear = next((one for one in actions if one.kind == "other" or one.hidden), None)
+        rule = next(filter(_is_about_commands, self.access.rules.deny), None)
+        unclear = next(filter(_is_unclear, actions), None)
         if rule is None or unclear is None:
             return None
         why = f"{unclear.part}: cannot be compared with rules that deny"
@@ -266,9 +265,13 @@ class CommandJudge:
     def _is_inside_border(self, action: CommandFinding) -> bool:
         """Whether a sandbox covers what a part of a command does.
 
-        It does not cover reading, nor what names a file that is sensitive or that others obey.
+        It does not cover reading, nor what names a file that is sensitive or that others obey, nor
+        what could be what a rule denies or asks about.
         """
         if not self.access.relaxes or action.reads:
+            return False
+        rules = self.access.rules
+        if _is_unclear(action) and any(map(_is_about_commands, (*rules.deny, *rules.ask))):
             return False
         words = (*action.words, *action.shown, *action.edits, *action.paths)
         named = (word for text in words for word in (text, text.strip("'\"")))
@@ -284,6 +287,16 @@ def _list_configured_uses(judged: CommandAnalysis) -> Iterator[CommandFinding]:
             if file is not None:
                 reason = f"{file} makes {use.name} do more than read"
                 yield build_run_action(Argument(use.name), use, (), command.source, reason)
+
+
+def _is_unclear(action: CommandFinding) -> bool:
+    """Whether no rule of words can say whether it is about this part."""
+    return action.kind == "other" or action.hidden
+
+
+def _is_about_commands(rule: PermissionRule) -> bool:
+    """Whether a rule is about what a command could do: run, change, or read."""
+    return rule.tool in {"bash", "edit", "read"}
 
 
 def _list_dangers(dangers: Sequence[CommandFinding]) -> list[str]:

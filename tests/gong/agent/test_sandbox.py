@@ -9,11 +9,12 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 import gong
 from gong import trust
 from gong.agent import events
-from gong.config import SandboxSettings, Settings
+from gong.config import PermissionSettings, SandboxSettings, Settings
 from gong.env.sandbox.sandbox import SandboxRequest, open_sandbox
 from gong.errors import ConfigurationError
 from tape.model.entries import Approval, ToolResult, join_texts
@@ -83,11 +84,55 @@ async def test_a_refused_command_runs_outside_once_a_person_allows_it(base):
 
 
 async def test_a_refusal_of_the_person_leaves_the_command_inside(base):
-    played = Played(base, call("bash", command=f"echo x > {base}/outside/a"))
+    """M179: it has run once, inside."""
+    played = Played(base, call("bash", command=f"echo r >> runs; echo x > {base}/outside/a"))
     await played.run("no")
+    assert (played.folder / "runs").read_text() == "r\n"
     assert not (played.outside / "a").exists()
     assert "Read-only file system" in played.results[0]
     assert f"[The sandbox refused writing {played.outside}/a.]" in played.results[0]
+
+
+async def test_all_that_was_refused_is_one_question(base):
+    """M179: a call that failed in two ways is asked about once, and an answer is for that call."""
+    both = f"echo x > {base}/outside/a; echo x > {base}/outside/b"
+    played = Played(base, call("bash", command=both), call("bash", command=both))
+    await played.run("always", "no")
+    what = f"writing {played.outside}/a, writing {played.outside}/b"
+    question = f"the sandbox refused {what}: run it again outside of the sandbox?"
+    assert played.questions == [question, question]
+    assert played.results[0].startswith(f"[The sandbox refused {what}; the user let it run")
+    assert "[Not run outside of the sandbox" in played.results[1]
+    assert not list(played.folder.glob(".gong/*"))
+
+
+async def test_an_allowing_rule_lets_nothing_leave(base):
+    """M179: rules say that a command may run, the border says what it may do."""
+    played = Played(base, call("bash", command=f"echo r >> runs; echo x > {base}/outside/a"))
+    played.settings = replace(played.settings, permissions=PermissionSettings(allow=("Bash",)))
+    await played.run(asks=False)
+    assert (played.folder / "runs").read_text() == "r\n"
+    assert not (played.outside / "a").exists()
+
+
+async def test_a_command_that_fails_for_another_reason_is_not_asked_about(base):
+    played = Played(base, call("bash", command="echo failed >&2; exit 3"))
+    await played.run()
+    assert played.questions == []
+
+
+async def test_a_sub_agent_asks_where_its_parent_asks(base):
+    """M179: whether its command may leave, too."""
+    script = base / "child.json"
+    command = f"echo r >> runs; echo x > {base}/outside/a"
+    steps = [{"tool_calls": [call("bash", command=command)]}, {"text": "done"}]
+    script.write_text(json.dumps(steps))
+    played = Played(base, call("Task", prompt="do it", model=f"scripted/{script}"))
+    await played.run("no")
+    what = f"writing {played.outside}/a"
+    assert played.questions == [f"the sandbox refused {what}: run it again outside of the sandbox?"]
+    assert (played.folder / "runs").read_text() == "r\n"
+    assert not (played.outside / "a").exists()
 
 
 @pytest.mark.parametrize("mode", ["default", "bypass", "dont_ask"])

@@ -25,6 +25,7 @@ def list_made(home):
 
 @needs_bubblewrap
 def test_the_option_lets_an_answer_work_inside_without_a_question(gong, home):
+    """M179: and lets nothing leave."""
     folder = make_project(home)
     words = ("chat", "-m", "scripted/s.json", "-p", "go")
     gong(*words, code=7, cwd=folder)

@@ -67,8 +67,35 @@ def test_what_the_border_covers_runs_unasked(tmp_path, command, mode):
 
 @pytest.mark.parametrize(("command", "decision"), KEPT)
 def test_rules_dangers_and_reading_are_judged_as_without_a_sandbox(tmp_path, command, decision):
+    """M179: deny rules, dangers and rules that ask a person never relax."""
     rules = ((), ("Bash(git push:*)",), ("Bash(npm ci:*)",))
     assert decide(build_policy(tmp_path, rules=rules), command) == decision
+
+
+@pytest.mark.parametrize("mode", [PermissionMode.DEFAULT, PermissionMode.ACCEPT_EDITS])
+@pytest.mark.parametrize("rule", ["Bash(git push:*)", "Edit(secret.txt)", "Read(secret.txt)"])
+@pytest.mark.parametrize("kind", [1, 2])
+def test_what_could_be_what_a_rule_names_is_asked_about(tmp_path, rule, kind, mode):
+    """M179: rules that deny or ask do not relax where a line hides what it does."""
+    rules: list[tuple[str, ...]] = [(), (), ()]
+    rules[kind] = (rule,)
+    policy = build_policy(tmp_path, mode, rules=rules)
+    assert decide(policy, 'eval "$(cat a)"')[0] == "ask"
+    assert decide(policy, 'bash -c "$x"')[0] == "ask"
+    assert decide(policy, "npm test") == ("allow", "sandbox")
+
+
+OTHERS = [
+    ("web_fetch", {"url": "https://example.org"}),
+    ("server__tool", {"a": 1}),
+    ("python_tool", {}),
+]
+
+
+@pytest.mark.parametrize(("name", "arguments"), OTHERS)
+def test_what_runs_outside_of_the_border_is_asked_about(tmp_path, name, arguments):
+    """M179: gong's own requests, and tools that it does not know, are not covered."""
+    assert build_policy(tmp_path).judge(name, arguments).decision == "ask"
 
 
 @pytest.mark.parametrize(
