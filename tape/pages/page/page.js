@@ -17,14 +17,20 @@
 
   // --- data -----------------------------------------------------------------------------------
   const HEAD = /^\{"id":"([0-9a-f]{40})","v":\d+,"parentId":(?:"([0-9a-f]{40})"|null),"n":(\d+),"time":"([^"]*)","type":"([^"]*)"/;
-  const entries = new Map(), children = new Map(), blobs = new Map();
+  const entries = new Map(), children = new Map(), blobs = new Map(), tips = new Set();  // tips: entries that nothing follows
+  let firstTime = "", lastTime = "";
   const takeLine = (line, at) => {
     if (line.startsWith('{"blob":"')) { blobs.set(line.slice(9, 73), at); return; }
     const found = HEAD.exec(line);
     if (!found || entries.has(found[1])) return;
     const [, id, parent = null, n, time, type] = found;
     entries.set(id, { id, parent, n: +n, time, type, at });
-    if (parent) children.set(parent, [...(children.get(parent) || []), id]);
+    if (!firstTime || time < firstTime) firstTime = time;
+    if (time > lastTime) lastTime = time;
+    if (!children.has(id)) tips.add(id);
+    if (!parent) return;
+    tips.delete(parent);
+    if (children.has(parent)) children.get(parent).push(id); else children.set(parent, [id]);
   };
   lines.forEach(takeLine);
   const dataOf = (entry) => {
@@ -49,8 +55,8 @@
   const findHeads = () => {
     heads = view.branches.filter((one) => entries.has(one.head));
     const isHead = new Set(heads.map((one) => one.head));
-    const undone = [...entries.values()].filter((entry) => !children.has(entry.id) && !isHead.has(entry.id));
-    undone.forEach((entry) => heads.push({ name: "undone", head: entry.id, current: false, undone: true }));
+    const undone = [...tips].filter((id) => !isHead.has(id)).sort((a, b) => entries.get(a).at - entries.get(b).at);
+    undone.forEach((id) => heads.push({ name: "undone", head: id, current: false, undone: true }));
     labels = Object.entries(view.labels).filter(([, id]) => entries.has(id));
   };
   findHeads();
@@ -64,8 +70,10 @@
   };
 
   // Each branch belongs below the one that it leaves: { branch, from (entry), count, below }.
+  let owner;
   const buildTree = () => {
-    const owner = new Map(), nodes = [];
+    const nodes = [];
+    owner = new Map();
     const order = [...heads].sort((a, b) => (a.undone || 0) - (b.undone || 0) || (b.name === "main") - (a.name === "main"));
     for (const one of order) {
       let count = 0, entry = entries.get(one.head);
@@ -387,61 +395,100 @@
   const QUIET = new Set(["start", "tool.start", "checkpoint", "approval", "branch", "repair"]);
   const KNOWN = new Set(["meta", "model", "mode", "error", "note", "usage", "agent.start", "agent.end", "context", "tool.result", "checkpoint", "redact"]);
   const FIRST = new Set(["model", "mode"]);  // what a session begins with is said above
-  let rows = [], shown = [], place = new Map(), onPath = new Set(), foldsOpen = new Set();
-  const buildRows = () => {
-    const path = pathTo(branch.head), index = new Map(path.map((entry, at) => [entry.id, at]));
-    onPath = new Set(index.keys());
-    const waiting = new Map(), made = [], folds = [];
-    let day = path.length ? path[0].time.slice(0, 10) : "", isBegun = false;
-    const forks = new Map();
+  let rows = [], shown = [], place = new Map(), path = null, foldsOpen = new Set();
+  const onPath = { has: (id) => path.index.has(id) };
+  // What is known after some entries of a path: the next one adds to it.
+  const beginPath = () => ({ index: new Map(), waiting: new Map(), forks: findForks(), day: "", isBegun: false, sums: { cost: null, input: 0, made: 0 } });
+  const findForks = () => {
+    const forks = new Map(), on = new Set(pathTo(branch.head).map((entry) => entry.id));
     for (const node of tree) {
       let from = entries.get(node.branch.head), number = 0;
-      for (; from && !onPath.has(from.id); from = entries.get(from.parent)) number += 1;
+      for (; from && !on.has(from.id); from = entries.get(from.parent)) number += 1;
       if (from && number) forks.set(from.id, [...(forks.get(from.id) || []), { branch: node.branch, from, count: number }]);
     }
-    path.forEach((entry, at) => {
-      const type = entry.type;
-      isBegun ||= type === "user" || type === "assistant";
-      const row = { entry, at, kind: "meta", id: entry.id };
-      const today = entry.time.slice(0, 10);
-      const add = (one) => {
-        if (one.kind === "meta" && !KNOWN.has(type)) {  // entries of programs, one line for a run of them
-          const last = made.at(-1);
-          if (last && last.kind === "group") { last.group.push(one); place.set(entry.id, last.id); return; }
-          made.push({ ...one, kind: "group", group: [one] });
-          return;
-        }
-        if (today !== day && one.kind !== "meta") { day = today; made.push({ kind: "day", day, at, entry, id: null }); }
-        made.push(one);
-      };
-      if (type === "assistant") {
-        row.kind = "assistant"; row.results = [];
-        contentOf(dataOf(entry)).filter((block) => block.type === "tool_call").forEach((call, number) => {
-          row.results.push(null);
-          waiting.set(call.id, { row, number });
-        });
-        add(row);
-      } else if (type === "tool.result") {
-        const call = waiting.get(dataOf(entry).call_id);
-        if (call && !call.row.results[call.number]) { call.row.results[call.number] = entry; place.set(entry.id, call.row.entry.id); }
-        else add(row);
-      } else if (type === "user") { row.kind = "user"; add(row); }
-      else if (type === "context") { row.kind = ["steering", "follow_up"].includes(dataOf(entry).origin) ? "user" : "meta"; add(row); }
-      else if (type === "anchor") {
-        row.kind = "anchor";
-        const covers = dataOf(entry).covers, first = covers && index.get(covers.from), last = covers && index.get(covers.to);
-        if (first !== undefined && last !== undefined && covers && first <= last && last < at && dataOf(entry).kind !== "merge") {
-          row.covers = covers.count; row.range = [first, last]; folds.push(row);
-        } else add(row);
-      } else if ((!QUIET.has(type) && (isBegun || !FIRST.has(type))) || (type === "checkpoint" && dataOf(entry).why === "restore")) add(row);
-      if (forks.has(entry.id)) made.push({ kind: "forks", forks: forks.get(entry.id), entry, at, id: null });
-    });
+    return forks;
+  };
+  // Adds what an entry shows to the rows; returns a row that folds others, which has no place yet.
+  const addRows = (entry) => {
+    const type = entry.type, at = path.index.size, made = rows;
+    let fold = null;
+    path.index.set(entry.id, at);
+    path.day ||= entry.time.slice(0, 10);
+    path.isBegun ||= type === "user" || type === "assistant";
+    const row = { entry, at, kind: "meta", id: entry.id };
+    const today = entry.time.slice(0, 10);
+    const add = (one) => {
+      if (one.kind === "meta" && !KNOWN.has(type)) {  // entries of programs, one line for a run of them
+        const last = made.at(-1);
+        if (last && last.kind === "group") { last.group.push(one); place.set(entry.id, last.id); return; }
+        made.push({ ...one, kind: "group", group: [one] });
+        return;
+      }
+      if (today !== path.day && one.kind !== "meta") { path.day = today; made.push({ kind: "day", day: today, at, entry, id: null }); }
+      made.push(one);
+    };
+    if (type === "assistant") {
+      row.kind = "assistant"; row.results = [];
+      contentOf(dataOf(entry)).filter((block) => block.type === "tool_call").forEach((call, number) => {
+        row.results.push(null);
+        path.waiting.set(call.id, { row, number });
+      });
+      add(row);
+    } else if (type === "tool.result") {
+      const call = path.waiting.get(dataOf(entry).call_id);
+      if (call && !call.row.results[call.number]) { call.row.results[call.number] = entry; place.set(entry.id, call.row.entry.id); }
+      else add(row);
+    } else if (type === "user") { row.kind = "user"; add(row); }
+    else if (type === "context") { row.kind = ["steering", "follow_up"].includes(dataOf(entry).origin) ? "user" : "meta"; add(row); }
+    else if (type === "anchor") {
+      row.kind = "anchor";
+      const covers = dataOf(entry).covers, first = covers && path.index.get(covers.from), last = covers && path.index.get(covers.to);
+      if (first !== undefined && last !== undefined && covers && first <= last && last < at && dataOf(entry).kind !== "merge") {
+        row.covers = covers.count; row.range = [first, last]; fold = row;
+      } else add(row);
+    } else if ((!QUIET.has(type) && (path.isBegun || !FIRST.has(type))) || (type === "checkpoint" && dataOf(entry).why === "restore")) add(row);
+    if (path.forks.has(entry.id)) made.push({ kind: "forks", forks: path.forks.get(entry.id), entry, at, id: null });
+    addSums(entry);
+    return fold;
+  };
+  const addSums = (entry) => {
+    if (entry.type !== "assistant" && entry.type !== "usage") return;
+    const { usage = {}, cost: paid } = dataOf(entry), sums = path.sums;
+    sums.input += (usage.input || 0) + (usage.cache_read || 0) + (usage.cache_write || 0);
+    sums.made += usage.output || 0;
+    if (paid) sums.cost = (sums.cost || 0) + paid.amount;
+  };
+  const buildRows = () => {
+    rows = []; path = beginPath();
+    const folds = pathTo(branch.head).map(addRows).filter(Boolean), made = rows;
     for (const fold of folds) {  // a fold stands where its first entry was
       const [first] = fold.range, before = made.findIndex((row) => row.at >= first - 0.5);
       made.splice(before < 0 ? made.length : before, 0, { ...fold, at: first - 0.5, anchored: fold.at });
     }
-    rows = made;
     rows.folds = folds;
+  };
+  // Where the branch only grew, adds the rows of its new entries to the tree and to what is shown;
+  // returns false where more than that changed, and everything has to be built again.
+  const growRows = (was, before) => {
+    const added = [];
+    const isSame = (one, at) => one.name === before[at].name && (one === branch || one.head === before[at].head);
+    if (branch.undone || branch.name !== was.name || heads.length !== before.length || !heads.every(isSame)) return false;
+    for (let entry = entries.get(branch.head); entry?.id !== was.head; entry = entries.get(entry.parent)) {
+      if (!entry || owner.has(entry.id)) return false;
+      added.unshift(entry);
+    }
+    if (added.some((entry) => entry.type === "anchor")) return false;
+    const node = tree.find((one) => one.branch.name === was.name);
+    tree.forEach((one) => { one.branch = heads[before.indexOf(one.branch)]; });
+    for (const entry of added) {
+      owner.set(entry.id, node);
+      if (entry.type === "user") node.first ||= entry;
+      node.count += 1;
+      const many = rows.length;
+      addRows(entry);
+      shown.push(...rows.slice(many));
+    }
+    return true;
   };
   const isWithin = (row, fold) => row.id !== fold.id && (row.anchored ?? row.at) >= fold.range[0] && (row.anchored ?? row.at) <= fold.range[1];
   const isFolded = (row) => rows.folds.some((fold) => isWithin(row, fold) && !foldsOpen.has(fold.id));
@@ -462,14 +509,27 @@
   // --- drawing near the viewport --------------------------------------------------------------
   const log = byId("log");
   let chunks = [];
+  // What is in sight is drawn at once, what is only near later, one chunk in a task: keys and
+  // scrolling wait for none of it.
+  let later = [];
   const near = new IntersectionObserver((seen) => {
-    for (const one of seen) {
-      const chunk = chunks[one.target.dataset.chunk];
-      if (!chunk || chunk.node !== one.target) continue;
-      if (one.isIntersecting) draw(chunk); else clear(chunk);
+    const isIdle = later.length === 0;
+    for (const { target, isIntersecting, boundingClientRect: box } of seen) {
+      const chunk = chunks[target.dataset.chunk];
+      if (!chunk || chunk.node !== target) continue;
+      chunk.isNear = isIntersecting;
+      if (!isIntersecting) clear(chunk, box.height);
+      else if (box.bottom > 0 && box.top < innerHeight) draw(chunk);
+      else later.push(chunk);
     }
     highlight();
+    if (isIdle && later.length) setTimeout(drawLater);
   }, { rootMargin: `${NEAR}px 0px` });
+  const drawLater = () => {
+    const chunk = later.shift();
+    if (chunk.isNear && chunk.node.isConnected) { draw(chunk); highlight(); }
+    if (later.length) setTimeout(drawLater);
+  };
   const anchors = CSS.supports("overflow-anchor", "auto");
   const drawRow = (row) => {
     const node = DRAW[row.kind](row);
@@ -489,15 +549,15 @@
   const draw = (chunk) => {
     if (chunk.isDrawn) return;
     chunk.isDrawn = true;
-    const before = chunk.node.getBoundingClientRect();
+    const before = anchors ? null : chunk.node.getBoundingClientRect();
     chunk.keys = chunk.rows.map(keyOf);
     chunk.node.replaceChildren(...chunk.rows.map(drawRow));
     chunk.node.style.height = "";
-    if (!anchors && before.bottom < 0) scrollBy(0, chunk.node.getBoundingClientRect().height - before.height);
+    if (before && before.bottom < 0) scrollBy(0, chunk.node.getBoundingClientRect().height - before.height);
   };
-  const clear = (chunk) => {
+  const clear = (chunk, height) => {
     if (!chunk.isDrawn || chunk.node.contains(document.activeElement)) return;
-    chunk.node.style.height = `${chunk.node.getBoundingClientRect().height}px`;
+    chunk.node.style.height = `${height}px`;
     chunk.node.replaceChildren();
     chunk.isDrawn = false;
   };
@@ -520,12 +580,14 @@
     chunks.forEach((chunk) => near.observe(chunk.node));
   };
   // As `showRows`, but what is drawn and shows the same stays as it is, with its place and focus.
-  const updateRows = (isAtEnd) => {
-    shown = rows.filter((row) => !isFolded(row));
+  // The chunks before the one at `from` have the rows that they had.
+  const updateRows = (isAtEnd, from) => {
     const many = Math.ceil(shown.length / ROWS_A_CHUNK);
     for (const chunk of chunks.splice(many)) { near.unobserve(chunk.node); chunk.node.remove(); }
     for (let number = 0; number < many; number += 1) {
-      const part = shown.slice(number * ROWS_A_CHUNK, (number + 1) * ROWS_A_CHUNK), chunk = chunks[number];
+      const chunk = chunks[number];
+      if (number < from && !chunk.isDrawn) continue;
+      const part = shown.slice(number * ROWS_A_CHUNK, (number + 1) * ROWS_A_CHUNK);
       if (!chunk) {
         const made = makeChunk(part, number);
         chunks.push(made);
@@ -604,8 +666,9 @@
     if (labels.length) parts.push(el("h2", "", el("span", "", "Labels")), el("ul", "", ...labels.map(([name, id]) => el("li", "", item(() => reveal(id), false, el("b", "", name), " ", el("small", "", String(entries.get(id).n)))))));
     const prompts = listPrompts();
     parts.push(el("h2", "", el("span", "", "Prompts"), el("span", "", countPrompts(prompts))), el("ul", "outline", ...prompts.map(drawPromptLink)));
+    const isNew = !side.hasChildNodes();
     side.replaceChildren(...parts);
-    side.scrollTop = 0;
+    if (!isNew) side.scrollTop = 0;
   };
   // While a session is written: the branches, and what is new of the prompts.
   const updateSide = (hasLabels) => {
@@ -624,7 +687,7 @@
     if (at >= 0 && !side.contains(document.activeElement)) all()[at]?.focus({ preventScroll: true });
   };
   const choose = (next, at) => {
-    branch = next;
+    branch = heads.find((one) => one.name === next.name && one.head === next.head) || next;  // it may be drawn for long
     buildRows(); showRows(); drawSide(); drawSums();
     if (at) jump(at); else scrollTo(0, 0);
   };
@@ -634,15 +697,8 @@
     if (holder) choose(holder, id);
   };
   const drawSums = () => {
-    let cost = null, input = 0, made = 0;
-    for (const entry of pathTo(branch.head)) {
-      if (entry.type !== "assistant" && entry.type !== "usage") continue;
-      const { usage = {}, cost: paid } = dataOf(entry);
-      input += (usage.input || 0) + (usage.cache_read || 0) + (usage.cache_write || 0);
-      made += usage.output || 0;
-      if (paid) cost = (cost || 0) + paid.amount;
-    }
-    const parts = [`Branch ${branch.name}`, entriesOf(onPath.size), input ? `${input.toLocaleString("en")} tokens in` : "", made ? `${made.toLocaleString("en")} out` : "", cost === null ? "" : money(cost)];
+    const { cost, input, made } = path.sums;
+    const parts = [`Branch ${branch.name}`, entriesOf(path.index.size), input ? `${input.toLocaleString("en")} tokens in` : "", made ? `${made.toLocaleString("en")} out` : "", cost === null ? "" : money(cost)];
     byId("sums").replaceChildren(...facts(parts));
   };
 
@@ -743,21 +799,23 @@
     newer.hidden = unseen === 0;
   };
   const describePeriod = () => {
-    let first = entries.get(branch.head).time, last = first;
-    for (const { time } of entries.values()) { if (time < first) first = time; if (time > last) last = time; }
+    const first = firstTime, last = lastTime;
     const end = first.slice(0, 10) === last.slice(0, 10) ? clock(last) : `${last.slice(0, 10)}, ${clock(last)}`;
     return `${first.slice(0, 10)}, ${clock(first)} to ${end} UTC`;
   };
   const take = (news) => {
-    const isAtEnd = distance() < 80, before = onPath.size, named = JSON.stringify(labels), was = branch;
+    const isAtEnd = distance() < 80, before = path?.index.size ?? 0, named = JSON.stringify(labels), was = branch, headsBefore = heads;
     for (const line of news.lines) takeLine(line, lines.push(line) - 1);
     for (const part of ["calls", "paths", "changes", "searches", "sources"]) Object.assign(view[part], news.view[part]);
     view.branches = news.view.branches; view.labels = news.view.labels;
-    findHeads(); buildTree();
+    findHeads();
     const isSame = (one) => was && one.name === was.name && (!one.undone || one.head === was.head);
     branch = heads.find(isSame) || heads.find((one) => one.current) || heads[0];
     if (!branch) return;
-    buildRows(); updateRows(isAtEnd); updateSide(JSON.stringify(labels) !== named); drawSums(); highlight();
+    const old = shown.length;
+    if (was && growRows(was, headsBefore)) updateRows(isAtEnd, Math.floor(old / ROWS_A_CHUNK));
+    else { buildTree(); buildRows(); shown = rows.filter((row) => !isFolded(row)); updateRows(isAtEnd, 0); }
+    updateSide(JSON.stringify(labels) !== named); drawSums(); highlight();
     if (news.title) {
       const title = visible(news.title).replace(/\s+/g, " ");
       document.title = title;
@@ -765,7 +823,7 @@
     }
     byId("entries")?.replaceChildren(entriesOf(entries.size));
     byId("period")?.replaceChildren(describePeriod());
-    if (isAtEnd) scrollTo(0, document.documentElement.scrollHeight); else if (onPath.size > before) noteUnseen(onPath.size - before);
+    if (isAtEnd) scrollTo(0, document.documentElement.scrollHeight); else if (path.index.size > before) noteUnseen(path.index.size - before);
   };
   // One stream while somebody looks: a browser has few connections for all of its tabs. Where it
   // ends, because the server was started again or the machine slept, the next one begins behind the
