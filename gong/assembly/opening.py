@@ -225,17 +225,22 @@ def load_tool_sources(
 def _load_languages(
     front: FrontEnd, sandbox: Sandbox | None, find_denied: Callable[[str], str] | None
 ) -> ToolSource | None:
-    """Return the language servers of a session on this machine; None without any."""
+    """Return the language servers of a session on this machine; None without any.
+
+    Where they were asked for and there are none, outlines are left.
+    """
     lsp, tools = front.settings.lsp, front.settings.tools
     is_offered = is_profile_choice(tools) or "lsp" in (tools or ())
     discovers = sandbox is not None if lsp.discover is None else lsp.discover
-    if not (lsp.enabled and is_offered and (lsp.servers or discovers)) or front.place != LOCAL:
+    is_wanted = lsp.discover is True or "lsp" in (tools or ())
+    has_some = lsp.servers or discovers or is_wanted
+    if not (lsp.enabled and is_offered and has_some) or front.place != LOCAL:
         return None
     from ..lsp.servers import find_servers  # only where some may be used
     from ..lsp.session_languages import SessionLanguages
 
     servers = find_servers(lsp, front.environ, discovers=discovers)
-    if not servers:
+    if not (servers or is_wanted):
         return None
     return SessionLanguages(
         servers,
@@ -248,8 +253,8 @@ def _load_languages(
 
 
 def _list_foreign(names: tuple[str, ...] | None) -> tuple[str, ...]:
-    """Return the chosen tools that are not built in: those of servers, `server__tool`."""
-    return tuple(name for name in names or () if "__" in name)
+    """Return the chosen tools that are not built in: those of servers, `server__tool` and `lsp`."""
+    return tuple(name for name in names or () if "__" in name or name == "lsp")
 
 
 async def open_session(

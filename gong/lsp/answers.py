@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 MAX_PLACES = 100
 _MAX_LINE = 200
+_MAX_DEPTH = 20
+"""Of an outline: what is nested deeper is no code of people."""
 _KINDS = (
     *("file", "module", "namespace", "package", "class", "method", "property", "field"),
     *("constructor", "enum", "interface", "function", "variable", "constant", "string", "number"),
@@ -122,9 +124,14 @@ def format_outline(result: object, depth: int = 0) -> Iterator[str]:
             continue
         place = symbol.selectionRange or symbol.range or (symbol.location and symbol.location.range)
         line = place.start.line + 1 if place else 0
-        yield f"{line:>6}  {'  ' * depth}{name_kind(symbol.kind)} {symbol.name}"
-        if depth < 20:  # noqa: PLR2004 (deeper ones are no code of people)
+        yield format_symbol(line, depth, name_kind(symbol.kind), symbol.name)
+        if depth < _MAX_DEPTH:
             yield from format_outline(symbol.children, depth + 1)
+
+
+def format_symbol(line: int, depth: int, kind: str, name: str) -> str:
+    """Return the line of an outline for a symbol `depth` levels inside of others."""
+    return f"{line:>6}  {'  ' * min(depth, _MAX_DEPTH)}{kind} {name}"
 
 
 def format_symbols(result: object, name_path: Callable[[str], str]) -> list[str]:

@@ -1,8 +1,9 @@
 """The language servers of one session: started with their first use, ended with the session.
 
-As a source of tools they bring `lsp`. As a watcher of calls they add what is newly wrong in a file
-to the result of the call that changed it: what a server says within two seconds, and what comes
-later to the result of a later call. A server that fails is named once, and the session continues.
+As a source of tools they bring `lsp`, with outlines by grammar where no server takes a file. As a
+watcher of calls they add what is newly wrong in a file to the result of the call that changed it:
+what a server says within two seconds, and what comes later to the result of a later call. A server
+that fails is named once, and the session continues.
 
     the call                 before it runs                        when it has run
     -----------------------  ------------------------------------  -----------------------------
@@ -36,6 +37,7 @@ from .answers import (
 )
 from .connection import LanguageServer
 from .diagnostics import format_diagnostics, select_new
+from .grammar_outline import OutlineError, find_language, read_outline
 from .messages import ServerFault
 from .positions import Spot, find_symbol, split_lines, to_position, to_uri
 
@@ -81,6 +83,13 @@ class LspArguments(Struct, frozen=True):
     line: Annotated[int, Meta(ge=1, description="The line that the symbol stands in")] | None = None
 
 
+class OutlineArguments(Struct, frozen=True):
+    """The file whose outline is asked for."""
+
+    path: str
+    operation: Literal["outline"] = "outline"
+
+
 class SessionLanguages:
     """The language servers of a session: an `agent.setup.ToolSource`, and a `CallWatcher`."""
 
@@ -96,6 +105,7 @@ class SessionLanguages:
     ) -> None:
         """Take the servers in their order; nothing is started, and later inside the `sandbox`.
 
+        Without servers the tool has outlines only.
         `find_denied` returns the rule that denies to read an absolute path, or "".
         """
         self._find_denied = find_denied
@@ -142,6 +152,14 @@ class SessionLanguages:
     # --- the tool -------------------------------------------------------------------------------
 
     def _build_tool(self) -> AgentTool:
+        if not self._configs:
+            return AgentTool(
+                name="lsp",
+                description="Show the outline of a file of code: its symbols and their lines.",
+                arguments=OutlineArguments,
+                run=self._run,
+                replay="safe",
+            )
         names = ", ".join(config.name for config in self._configs)
         return AgentTool(
             name="lsp",
@@ -155,23 +173,39 @@ class SessionLanguages:
             replay="safe",
         )
 
-    async def _run(self, arguments: LspArguments, context: ToolContext) -> ToolOutcome:
+    async def _run(
+        self, arguments: LspArguments | OutlineArguments, context: ToolContext
+    ) -> ToolOutcome:
         path = await context.env.real_path(context.env.resolve(arguments.path))
         server = self._find_server(path)
-        if server is None:
-            names = ", ".join(f"{c.name} ({' '.join(c.languages)})" for c in self._configs)
-            return ToolOutcome.error(
-                f"No language server takes {arguments.path}. There are: {names}.",
-                kind="ValidationError",
-            )
         try:
+            if server is None or isinstance(arguments, OutlineArguments):
+                return await self._answer_without_server(arguments, path)
             text = await asyncio.to_thread(_read_file, path)
-            document = await server.show(path, text)
-            return await self._answer(arguments, path, server, document)
+            try:
+                document = await server.show(path, text)
+                return await self._answer(arguments, path, server, document)
+            except ServerFault as fault:
+                if arguments.operation != "outline" or not find_language(path):
+                    raise
+                outline = await self._read_outline(path)
+                return ToolOutcome.from_text(f"{outline}\n\n(by its grammar: {fault})")
         except FileNotFoundError:
             return ToolOutcome.error(f"File not found: {arguments.path}", kind="FileNotFound")
-        except (OSError, ServerFault) as error:
+        except (OSError, ServerFault, OutlineError) as error:
             return ToolOutcome.error(f"{error}")
+
+    async def _answer_without_server(
+        self, arguments: LspArguments | OutlineArguments, path: str
+    ) -> ToolOutcome:
+        """Return the outline of a file by its grammar; else which servers there are."""
+        if arguments.operation == "outline" and find_language(path):
+            return ToolOutcome.from_text(await self._read_outline(path))
+        names = ", ".join(f"{c.name} ({' '.join(c.languages)})" for c in self._configs)
+        return ToolOutcome.error(
+            f"No language server takes {arguments.path}. There are: {names or 'none'}.",
+            kind="ValidationError",
+        )
 
     async def _answer(
         self, arguments: LspArguments, path: str, server: LanguageServer, document: OpenDocument
@@ -213,6 +247,12 @@ class SessionLanguages:
                     )
         answer = "\n".join(filter(None, answer_lines))
         return ToolOutcome.from_text(answer or "The language server knows nothing about it.")
+
+    async def _read_outline(self, path: str) -> str:
+        """Return the outline of a file by its grammar; raises OSError and OutlineError."""
+        await asyncio.to_thread(_read_file, path)  # one that can be read, and is not too large
+        variables = build_child_variables(self._environ, self._rules)
+        return await read_outline(path, variables) or "No symbols."
 
     def _name_path(self, path: str) -> str:
         """Return a path relative to the folder of the session, where it is inside."""

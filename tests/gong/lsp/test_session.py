@@ -146,7 +146,7 @@ async def test_lines_of_files_that_a_rule_denies_to_read_are_not_shown(stage):
 async def test_a_server_that_stops_reading_is_given_up(stage, monkeypatch):
     monkeypatch.setattr(connection, "_SEND_SECONDS", 0.1)
     (stage.folder / "a.py").write_text(CODE * 20_000)
-    ask = call("lsp", operation="outline", path="a.py")
+    ask = call("lsp", operation="diagnostics", path="a.py")
     found, _ = await run(stage, ask, ask, words=("stuck",))
     assert found == ["played: it read nothing for 0.1 s"] * 2
 
@@ -187,7 +187,7 @@ async def test_a_server_that_fails_is_named_once_and_the_session_continues(stage
         stage,
         call("lsp", operation="definition", path="a.py", symbol="run"),
         call("write", path="b.py", content="WRONG\n"),
-        call("lsp", operation="outline", path="a.py"),
+        call("lsp", operation="diagnostics", path="a.py"),
         words=words,
     )
     assert reason in found[0]
@@ -198,7 +198,7 @@ async def test_a_server_that_fails_is_named_once_and_the_session_continues(stage
 
 async def test_a_program_that_is_missing_is_named(stage):
     table = LanguageServerSettings(("/nothing/there",), {"*.py": "python"})
-    ask = calling(call("lsp", operation="outline", path="a.py"))
+    ask = calling(call("lsp", operation="diagnostics", path="a.py"))
     session = await stage.session(ask, DONE, lsp=LspSettings(servers={"mine": table}))
     await seen(session, "go")
     [text] = results(session)
@@ -241,6 +241,45 @@ async def test_a_known_server_is_used_where_the_settings_say_so(stage, tmp_path,
     session = await stage.session(DONE, lsp=LspSettings(discover=discover))
     await seen(session, "go")
     assert (session.setup.tools.get("lsp") is not None) == bool(discover)
+
+
+async def test_files_that_no_server_takes_have_an_outline_by_their_grammar(stage):
+    """M196"""
+    (stage.folder / "shop.go").write_text("package p\n\nfunc Sell() {}\n")
+    found, warnings = await run(
+        stage,
+        call("lsp", operation="outline", path="shop.go"),
+        call("lsp", operation="hover", path="shop.go", symbol="Sell"),
+        call("lsp", operation="outline", path="gone.go"),
+    )
+    assert found == [
+        "     3  function Sell",
+        "No language server takes shop.go. There are: played (*.py).",
+        "File not found: gone.go",
+    ]
+    assert warnings == []
+
+
+async def test_an_outline_does_not_need_a_server_that_failed(stage):
+    [outline], warnings = await run(
+        stage, call("lsp", operation="outline", path="a.py"), words=("dies",)
+    )
+    reason = "played: it ended with exit code 3"
+    assert outline == f"     3  function run\n\n(by its grammar: {reason})"
+    assert warnings == [f"language server {reason}"]
+
+
+@pytest.mark.parametrize("more", [{"tools": ("lsp",)}, {"lsp": LspSettings(discover=True)}])
+async def test_the_tool_has_outlines_alone_where_it_was_asked_for_and_no_server_is_there(
+    stage, tmp_path, more
+):
+    stage.environ["PATH"] = str(tmp_path)
+    ask = [call("lsp", path="a.py"), call("lsp", operation="hover", path="a.py", symbol="run")]
+    session = await stage.session(*map(calling, ask), DONE, **more)
+    await seen(session, "go")
+    [outline, refused] = results(session)
+    assert outline == "     3  function run"
+    assert refused.startswith("Invalid arguments")
 
 
 async def test_without_servers_there_is_no_tool(stage):
