@@ -22,7 +22,7 @@ help:
 	@echo 'make check   lint, format, types, layers, start-up'
 	@echo 'make rows    requirements that are open, and why'
 	@echo 'make docs    docs/reference*.md and lists of agents, from the code'
-	@echo 'make picture  docs/terminal.svg, from a run in a terminal'
+	@echo 'make picture  docs/terminal.svg and docs/serve.png, from runs in a terminal and Chromium'
 	@echo 'make bench   measure the store: ratios to bare writes, decoding, hashing'
 
 chat: .venv/chat.ready
@@ -69,6 +69,7 @@ docs: .venv/chat.ready
 
 picture: .venv/test.ready
 	@$(PY) -m tests.docs.terminal_picture
+	@$(PY) -m tests.docs.serve_picture
 
 bench: .venv/chat.ready
 	@$(PY) bench/run.py

@@ -141,13 +141,16 @@ def write_file(
     yield ToolResult(f"c{number}", "write", (Text(f"wrote {name}"),), files=(file,))
 
 
-def record_basket(store: Store, folder: Path) -> str:
-    """Write a session about a folder, which is made: two prompts, a summary, a branch beside it."""
+def record_basket(store: Store, folder: Path, cwd: str = "") -> str:
+    """Write a session about a folder, which is made: two prompts, a summary, a branch beside it.
+
+    `cwd` is what the session says of its place, where that is not the folder.
+    """
     folder.mkdir(parents=True)
     begin = Beginning(
-        str(folder),
+        cwd or str(folder),
         "gong/0.1.0",
-        project=str(folder),
+        project=cwd or str(folder),
         git=Git("3f1c9ae4d2b7", "main", dirty=True),
         repository="github.com/acme/basket",
         person="Ada Lovelace <ada@example.org>",
