@@ -40,6 +40,7 @@ from tape.errors import NotFound, UsageError
 from tape.files.changes import list_file_changes
 from tape.files.plan import FileRestore, RestorePlan, plan_restore
 from tape.files.states import is_same_version
+from tape.files.work_folder import find_work_folder
 from tape.model.entries import (
     BlobRef,
     Branch,
@@ -56,6 +57,8 @@ from tape.model.entries import (
 )
 
 from ..errors import NothingToUndo
+from ..tools.agents import AGENT_TOOLS
+from .agent_changes import list_agent_runs, merge_changes
 from .file_changes import NOT_RECORDED
 from .local_changes import FindPlace, LocalChanges, find_folder, find_local_changes
 from .restore import (
@@ -106,7 +109,7 @@ class RewindPlan(NamedTuple):
     disk: PlaceDisk | None = None
     """The files of the other place that it is about."""
     unrecorded: tuple[str, ...] = ()
-    """Other environments in which commands or sub-agents ran; what they changed stays there."""
+    """Other environments in which commands ran; what they changed stays there."""
 
     @property
     def is_empty(self) -> bool:
@@ -198,9 +201,12 @@ def _plan_back(
     files, here = RestorePlan(()), LocalChanges((), find_folder(entries))
     unrecorded: tuple[str, ...] = ()
     if scope != "talk":
+        runs = list_agent_runs(tape, entries, target.header.n, find_work_folder(entries).cwd)
+        since = merge_changes(entries, since, runs)
         here = find_local_changes(tape, entries, since, find_place, disk)
         files = _plan_files(here, overwrite, disk)
-        unrecorded = _list_unrecorded_places(entries, target.header.n)
+        later = [entry for entry in entries if entry.n > target.header.n]
+        unrecorded = _list_unrecorded_places([*later, *(e for run in runs for e in run.entries)])
     prompts = () if scope == "files" else _list_prompts(entries, target.header.n)
     to = head if scope == "files" else target
     return RewindPlan(
@@ -210,11 +216,12 @@ def _plan_back(
     )
 
 
-def _list_unrecorded_places(entries: Sequence[Entry], after: int) -> tuple[str, ...]:
-    """Return the other environments where calls ran whose changes to files nobody recorded."""
-    started = [
-        entry.data for entry in entries if entry.n > after and isinstance(entry.data, ToolStart)
-    ]
+def _list_unrecorded_places(entries: Sequence[Entry]) -> tuple[str, ...]:
+    """Return the other environments where calls ran whose changes to files nobody recorded.
+
+    What is recorded of a sub-agent is among its own calls.
+    """
+    started = [entry.data for entry in entries if isinstance(entry.data, ToolStart)]
     recorded = {
         entry.data.call_id
         for entry in entries
@@ -226,6 +233,7 @@ def _list_unrecorded_places(entries: Sequence[Entry], after: int) -> tuple[str, 
             for start in started
             if start.environment is not None
             and start.replay != "safe"
+            and start.name not in AGENT_TOOLS
             and start.call_id not in recorded
         )
     )

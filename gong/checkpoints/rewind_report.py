@@ -57,7 +57,7 @@ def describe_report(report: RewindReport, *, redo: str) -> str:
 
 def _describe_unrecorded(plan: RewindPlan) -> str:
     places = ", ".join(plan.unrecorded)
-    return f"what commands and sub-agents changed in {places} is not recorded and stays there"
+    return f"what commands changed in {places} is not recorded and stays there"
 
 
 def shorten_path(path: str, plan: RewindPlan) -> str:

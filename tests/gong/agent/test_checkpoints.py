@@ -279,7 +279,7 @@ async def test_files_of_another_environment_are_never_undone_here(stage, records
 
 
 async def test_an_undo_names_the_place_where_unrecorded_changes_stay(stage):
-    """A command or a sub-agent in another environment: nobody recorded its files."""
+    """A command in another environment: nobody recorded its files."""
     other = MemoryEnvironment({}, str(stage.folder))
     session = await stage.session(
         {"tool_calls": [call("bash", command="make")]}, {"text": "done"}, {"text": "here"}, **FREE
@@ -288,7 +288,7 @@ async def test_an_undo_names_the_place_where_unrecorded_changes_stay(stage):
     await seen(session, "go")
     session.use_environment(here)
     await seen(session, "and here")
-    stays = "what commands and sub-agents changed in memory is not recorded and stays there"
+    stays = "what commands changed in memory is not recorded and stays there"
     assert plan_undo(session).unrecorded == ()
     plan = plan_undo(session, 2)
     assert describe_plan(plan, 80, how_to_overwrite="x")[-1] == f"{stays}."
