@@ -17,6 +17,7 @@ from ..history.entry_lines import (
     LocatedLine,
     decode_legible,
     read_entry_runs,
+    read_line_runs,
     read_path,
 )
 from ..model.entries import Assistant, ToolResult, User, select_tool_calls
@@ -39,6 +40,7 @@ from .output import (
     print_bytes,
     print_json,
     print_json_array,
+    print_line_array,
     ref,
 )
 from .resolve import open_entry, open_ref, open_second_entry
@@ -177,8 +179,19 @@ def log(
             is_newest_first or is_chosen or as_json or short or patches
         )
     with _open_log_place(options, ref, every=every) as (tape, head, segments):
+        is_whole = choice == LogFilter() and newest is None and not is_newest_first
+        if as_json and is_whole and head is not None:
+            print_line_array(read_line_runs(tape, head, segments))
+            return
+        numbered = User.entry_type in choice.types
         chosen = read_log(
-            tape, head, choice, segments=segments, newest=newest, newest_first=is_newest_first
+            tape,
+            head,
+            choice,
+            segments=segments,
+            newest=newest,
+            newest_first=is_newest_first,
+            numbered=numbered,
         )
         if as_json:
             print_json_array(logged.step.line for logged in chosen)
@@ -187,7 +200,7 @@ def log(
         elif fold:
             print_folded(chosen)
         else:
-            print_log(chosen, numbered=User.entry_type in choice.types, short=short)
+            print_log(chosen, numbered=numbered, short=short)
 
 
 @contextmanager
@@ -278,7 +291,7 @@ def cat(options: GlobalOptions, ref: str, markdown: bool, as_json: bool) -> None
         raise UsageError("--md and --json cannot be combined")
     with open_entry(options, ref) as (tape, head):
         if as_json:
-            print_json_array(step.line for step in read_path(tape, head, describe_blob_head))
+            print_line_array(read_line_runs(tape, head))
             return
         if markdown:  # a page for others too
             from ..render.markdown import (  # text needs none of it

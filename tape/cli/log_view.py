@@ -72,7 +72,7 @@ def _read_author(line: bytes, kind: str) -> str:
 
 
 class LoggedEntry(NamedTuple):
-    """An entry to show; `prompt` is the number by which `^N` goes back before it, for prompts."""
+    """An entry to show; `prompt` is the number by which `^N` goes back before it, if asked for."""
 
     step: DecodedLine
     prompt: int | None = None
@@ -86,23 +86,24 @@ def read_log(
     segments: Sequence[Segment] | None = None,
     newest: int | None = None,
     newest_first: bool = False,
+    numbered: bool = False,
 ) -> Iterable[LoggedEntry]:
     """Return the entries of the path to a head, or of all branches for None, in either order.
 
     Of the path only the last `segments` if given, oldest first; only the `newest` entries if given.
-    Unreadable ones are left out with a warning.
+    Unreadable ones are left out with a warning. Prompts of a path have their numbers if `numbered`,
+    for which a path that is read from its start is read twice.
     """
-    back = newest_first or newest is not None
+    back, passed = newest_first or newest is not None, None
     if head is None:
-        merged = _merge_by_time(_collect_branch_segments(tape), back=back)
-        numbered: Iterable[tuple[int | None, LocatedLine]] = ((None, line) for line in merged)
+        lines = _merge_by_time(_collect_branch_segments(tape), back=back)
     else:
         tape.report_torn_tail(head, warn_of_damage)
         segments = tape.path(head) if segments is None else segments
-        numbered = _number_prompts(
-            iter_lines(segments, back=back), 0 if back else _count_prompts(segments), back=back
-        )
-    entries = _select_shown(numbered, choice, back=back)
+        lines = iter_lines(segments, back=back)
+        if numbered:
+            passed = 0 if back else _count_prompts(segments)
+    entries = _select_shown(_number_prompts(lines, passed, back=back), choice, back=back)
     if newest is not None:
         entries = islice(entries, newest)
     return entries if back == newest_first else [*entries][::-1]
@@ -127,12 +128,15 @@ def _count_prompts(segments: Sequence[Segment]) -> int:
 
 
 def _number_prompts(
-    lines: Iterable[LocatedLine], passed: int, *, back: bool
+    lines: Iterable[LocatedLine], passed: int | None, *, back: bool
 ) -> Iterator[tuple[int | None, LocatedLine]]:
     """Yield each line, prompts with their number: 1 is the newest one.
 
-    `passed` is 0 for lines that come newest first, else how many prompts come.
+    `passed` is 0 for lines that come newest first, else how many prompts come; None for no numbers.
     """
+    if passed is None:
+        yield from ((None, line) for line in lines)
+        return
     for line in lines:
         is_prompt = read_type(line.line) == User.entry_type
         passed += is_prompt and back

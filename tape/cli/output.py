@@ -155,6 +155,12 @@ def print_json_array(items: Iterable[bytes]) -> None:
     print_bytes(b"[]\n" if start == b"[\n" else b"\n]\n")
 
 
+def print_line_array(runs: Iterable[bytes]) -> None:
+    """Print a JSON array of lines that come many whole ones at a time."""
+    # An entry's line has no newline inside, as JSON writes it.
+    print_json_array(run.removesuffix(b"\n").replace(b"\n", b",\n") for run in runs)
+
+
 def format_size(count: int) -> str:
     """Return a number of bytes with its unit (B, kB, MB, GB)."""
     amount = float(count)

@@ -10,7 +10,13 @@ from ..damage import warn_of_damage
 from ..errors import Damaged
 from ..files.work_folder import find_work_folder
 from ..model.entries import BlobRef
-from ..model.line import decode_line, decode_lines, read_type
+from ..model.line import (
+    can_decode_lines,
+    decode_line,
+    decode_lines,
+    describe_blob_head,
+    read_type,
+)
 from ..store.path import split_runs
 
 if TYPE_CHECKING:
@@ -96,6 +102,27 @@ def read_entry_runs(tape: Tape, head: Head) -> Iterator[list[Entry]]:
                 single = split_runs([(start, lines)])
                 single_lines = (LocatedLine(source, phase, offset, line) for offset, line in single)
                 yield [step.entry for step in decode_legible(single_lines, None)]
+
+
+def read_line_runs(
+    tape: Tape, head: Head, segments: Sequence[Segment] | None = None
+) -> Iterator[bytes]:
+    """Yield the lines of `read_path` as stored, with their newlines, many at a time.
+
+    Of the path only the last `segments` if given.
+    """
+    tape.report_torn_tail(head, warn_of_damage)
+    for segment in tape.path(head) if segments is None else segments:
+        for start, lines in segment.read_checked_runs(warn_of_damage):
+            if can_decode_lines(lines):
+                yield lines
+                continue
+            single = (
+                LocatedLine(segment.source, segment.phase, offset, line)
+                for offset, line in split_runs([(start, lines)])
+            )
+            for step in decode_legible(single, describe_blob_head):
+                yield step.line + b"\n"
 
 
 def iter_lines(segments: Sequence[Segment], *, back: bool = False) -> Iterator[LocatedLine]:

@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tape.cli.log_view import LogFilter, read_log
+from tape.history.entry_lines import read_line_runs
 from tape.index.library import open_store
 from tape.model.entries import Text, User
+from tape.model.line import encode_line, encode_payload
 from tape.store.store import Beginning
 from tests.e2e.terminal import Terminal
 from tests.tape import making
@@ -210,13 +212,43 @@ def test_newest_first_is_oldest_first_turned_round(tmp_path_factory, data):
         for head in heads:
             every = [*read_log(tape, head, LogFilter())]
             assert every == [*read_log(tape, head, LogFilter(), newest_first=True)][::-1]
-            users = [*read_log(tape, head, LogFilter(frozenset({"user"})))]
-            assert users == [one for one in every if one.step.entry.type == "user"]
-            assert users[-2:] == [*read_log(tape, head, LogFilter(frozenset({"user"})), newest=2)]
+            prompts = LogFilter(frozenset({"user"}))
+            users = [*read_log(tape, head, prompts, numbered=True)]
+            steps = [one.step for one in every]
+            assert [one.step for one in users] == [s for s in steps if s.entry.type == "user"]
+            assert users[-2:] == [*read_log(tape, head, prompts, newest=2, numbered=True)]
             if head is not None:
+                assert b"".join(read_line_runs(tape, head)) == b"".join(
+                    step.line + b"\n" for step in steps
+                )
                 assert [one.prompt for one in users] == [*range(len(users), 0, -1)]
             middle = every[len(every) // 2].step.entry.time
             later = LogFilter(since=middle)
             assert [*read_log(tape, head, later)] == [
                 one for one in every if one.step.entry.time >= middle
             ]
+
+
+@pytest.mark.parametrize("data", [b'{"content":[{]}', b'{"content":[],"x":"\xff"}'])
+def test_a_line_that_is_no_json_is_left_out_of_every_form(tape, data):
+    """Another program wrote it, with valid hashes: it is named, and all around it is shown."""
+    with making.store_in(tape.store).create(Beginning(str(tape.work), "test/1", "Odd")) as made:
+        making.write(made, "before")
+        head = made.head()
+        with made.writer() as writer:
+            after = writer.append(making.say("after"))
+    (file,) = tape.folder(made.id).glob("phases/*/entries.jsonl")
+    lines = file.read_bytes().splitlines(keepends=True)
+    time = head.header.time
+    odd, bad = encode_line("user", head.entry, head.header.n + 1, time, data)
+    last = encode_line("user", odd.id, odd.n + 1, time, encode_payload(after.data))[1]
+    file.write_bytes(b"".join([*lines[:-1], bad, last]))
+    expected = b"[\n" + b",\n".join(line[:-1] for line in (*lines[:-1], last)) + b"\n]\n"
+    for command in (("log", "--json"), ("cat", "--json")):
+        ran = tape(*command, made.id)
+        assert ran.out == expected
+        assert ran.err.count("cannot be read") == 1
+    assert [text for text in ("before", "after") if text in tape("cat", made.id).text] == [
+        "before",
+        "after",
+    ]

@@ -3,6 +3,9 @@ from hashlib import sha256
 
 import msgspec
 import pytest
+from hypothesis import example, settings
+from hypothesis import given as given_values
+from hypothesis import strategies as st
 from msgspec import Raw
 from msgspec.structs import replace
 
@@ -29,8 +32,10 @@ from tape.model.entries import (
 )
 from tape.model.line import (
     Unread,
+    can_decode_lines,
     decode_line,
     decode_lines,
+    describe_missing_blob,
     encode_line,
     encode_payload,
     verify_line,
@@ -396,3 +401,34 @@ def test_an_entry_just_written_is_the_entry_that_is_read():
 def test_an_entry_goes_to_json_as_its_line():
     made = written(Note("x"))
     assert msgspec.json.decode(msgspec.json.encode(decode_line(made, no_blob))) == json.loads(made)
+
+
+_PIECES = (
+    *(rb"\ud800", rb"\ud83d\ude00", rb"\u12", rb"\x", b"\\", b"\x01", b"\xff", b"\xed\xa0\x80"),
+    *(b'"', b"{", b"}", b"[", b"]", b",", b":", b" ", b"[" * 1200, b'{"a":' * 1200),
+    *(b"1e999", b"01", b"-", b"NaN", b"null", b"tru", b"9" * 400, b'"$blob"', b'"type"'),
+)
+_WHOLE = (
+    ("user", b'{"content":[{"type":"text","text":"hi"}]}'),
+    ("user", b'{"content":{"$blob":"%b","bytes":2,"head":"a"}}' % (b"a" * 64)),
+    ("assistant", b'{"content":[{"type":"tool_call","id":"c","name":"b","args":{"a":"x"}}]}'),
+    ("custom", b'{"kind":"k","data":{"a":[1,2.5,"s"]}}'),
+    ("x.future", b'{"a":{"$blob":"%b","bytes":2,"head":"a"}}' % (b"a" * 64)),
+)
+
+
+@settings(max_examples=400, deadline=None)
+@example(_WHOLE[0], []).via("as it is written")
+@given_values(
+    st.sampled_from(_WHOLE), st.lists(st.tuples(st.integers(0, 99), st.sampled_from(_PIECES)))
+)
+def test_lines_that_count_as_readable_can_be_decoded(whole, changes):
+    """`can_decode_lines` says so for nothing that `decode_line` refuses."""
+    kind, data = whole
+    for at, piece in changes:
+        data = data[:at] + piece + data[at:]
+    odd = given(kind, data)
+    if can_decode_lines(odd + b"\n"):
+        assert isinstance(decode_line(odd, describe_missing_blob), line.Entry)
+    else:
+        assert changes
