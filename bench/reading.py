@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Union
 
 import msgspec
 import sample
+import startup
 from measure import MIB, Row, Scale, by_turns, peak, seconds
 from store import BEGINNING, built, compacted
 
@@ -139,31 +140,53 @@ def typed_rows(path: Path, scale: Scale) -> list[Row]:
     ]
 
 
+_READ = """
+import sys
+from pathlib import Path
+from tape.store.store import Store
+with Store(Path(sys.argv[1])).open_folder(sys.argv[2]) as tape:
+    tape.entries(tape.head())
+"""
+"""A program that reads all entries of a tape, checked, and does nothing with them."""
+
+
 def show_rows(path: Path, scale: Scale) -> list[Row]:
-    """Measure a whole session shown to people, as processes, against decoding its bytes."""
+    """Measure a whole session shown to people and programs, as processes."""
     store, folder = built(path, scale.large)
-    data = _file(store, folder).read_bytes()
     identity = store.open_folder(folder).id
     home = ["--store", str(store.path)]
-    model = ["-m", "anthropic/claude-sonnet-4-5"]
+    read = [sys.executable, "-c", _READ, str(store.path), folder]
     rows = []
-    for name, command, target in (
-        ("tape cat", ["tape", *home, "cat", identity], 2.2),
-        ("gong context", ["gong", "context", *home, *model, identity], 6.7),
-    ):
-        command[0] = str(Path(sys.executable).with_name(command[0]))
+    for words in (["cat"], ["log", "--json"]):
+        command = [str(startup.BIN / "tape"), *home, *words, identity]
         pair = by_turns(
-            3,
-            lambda command=command: seconds(
-                lambda: subprocess.run(
-                    command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=True
-                )
-            ),
-            lambda: seconds(lambda: TYPED.decode_lines(data)),
+            SLOW,
+            lambda command=command: startup.seconds(command, str(path)),
+            lambda: startup.seconds(read, str(path)),
         )
-        shown = f"{name}, at {scale.large:,}"
-        rows.append(Row(shown, "typed decode", pair.ratio, "×", target, note="a process"))
-    return rows
+        shown = f"tape {' '.join(words)}, at {scale.large:,}"
+        note = "processor time"
+        rows.append(Row(shown, "all entries read, checked", pair.ratio, "×", 1.6, note=note))
+    return [*rows, _context_row(store, folder, [*home, identity], scale)]
+
+
+def _context_row(store: Store, folder: str, which: list[str], scale: Scale) -> Row:
+    data = _file(store, folder).read_bytes()
+    gong, model = str(startup.BIN / "gong"), ["-m", "anthropic/claude-sonnet-4-5"]
+    pair = by_turns(
+        3,
+        lambda: seconds(
+            lambda: subprocess.run(
+                [gong, "context", *model, *which],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                check=True,
+            )
+        ),
+        lambda: seconds(lambda: TYPED.decode_lines(data)),
+    )
+    name = f"gong context, at {scale.large:,}"
+    return Row(name, "typed decode", pair.ratio, "×", 6.7, note="a process")
 
 
 def _compacted(path: Path, scale: Scale) -> Row:

@@ -6,7 +6,7 @@ import re
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from datetime import UTC, date, datetime, timedelta
-from functools import lru_cache
+from functools import cache, lru_cache
 from time import time_ns
 from typing import TYPE_CHECKING
 
@@ -81,7 +81,13 @@ def parse_timestamp(time: str) -> int:
 
 def is_valid_timestamp(time: str) -> bool:
     """Return whether a tape's time text is a valid date and time before the year 9999."""
-    return re.fullmatch(_MOMENT, time) is not None and _is_calendar_day(time[:10])
+    return _compile_moment().fullmatch(time) is not None and _is_calendar_day(time[:10])
+
+
+@cache
+def _compile_moment() -> re.Pattern[str]:
+    """Return the pattern of times; looking it up in `re` takes twice as long as matching it."""
+    return re.compile(_MOMENT)
 
 
 @lru_cache(maxsize=8)
@@ -119,7 +125,7 @@ def render_time(time: str) -> str:
     minutes = _local_minutes.get()
     if minutes is None:
         return shorten_timestamp(time)
-    if re.fullmatch(_MOMENT, time):  # a conversation has many times in one minute
+    if _compile_moment().fullmatch(time):  # a conversation has many times in one minute
         begin = time[:17]
         if begin not in minutes:
             local = _render_local_time(f"{begin}00.000000Z")

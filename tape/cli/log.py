@@ -7,6 +7,7 @@ import stat
 import sys
 import time
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -300,25 +301,20 @@ def cat(options: GlobalOptions, ref: str, markdown: bool, as_json: bool) -> None
             )
 
             click.get_current_context().with_resource(show_times(local=False))
-        conversation, print_text = Conversation(build_render_options(tape)), print_shown
-        if can_colour():
-            print_text = print_lines_of
+        conversation = Conversation(build_render_options(tape))
+        print_run = print_at_once if can_colour() else print_shown
+        render = (
+            partial(render_turn_markdown, conversation) if markdown else conversation.render_turn
+        )
         for run in read_entry_runs(tape, head):
-            if markdown:
-                lines = [
-                    line for entry in run for line in render_turn_markdown(conversation, entry)
-                ]
-            else:
-                lines = [text for text in map(conversation.render_turn, run) if text]
-            if lines:  # in one write
-                print_text("\n".join(lines))
-        if end := "\n".join(render_end_markdown(conversation)) if markdown else conversation.end():
-            print_text(end)
+            print_run([line for entry in run for line in render(entry)])
+        print_run([*render_end_markdown(conversation)] if markdown else conversation.end())
 
 
-def print_lines_of(text: str) -> None:
-    """Print lines of text that may hold colours."""
-    print_lines([text])
+def print_at_once(lines: Sequence[str]) -> None:
+    """Print lines that may hold colours."""
+    if lines:
+        print_lines(["\n".join(lines)])
 
 
 @click.command(

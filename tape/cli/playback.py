@@ -128,14 +128,14 @@ def build_scenes(
             last = Scene(step, [Beat(beat.wait / pace.speed, beat.text) for beat in beats])
     if last is not None:
         end = conversation.end()
-        yield last._replace(beats=[*last.beats, *([Beat(0, f"{end}\n")] if end else [])])
+        text = "".join(f"{line}\n" for line in end)
+        yield last._replace(beats=[*last.beats, *([Beat(0, text)] if end else [])])
 
 
 def _split_beats(entry: Entry, conversation: Conversation) -> Iterator[Beat]:
-    text = conversation.render_turn(entry)
-    if not text:
+    lines = [line for part in conversation.render_turn(entry) for line in part.split("\n")]
+    if not lines:
         return
-    lines = text.split("\n")
     if isinstance(entry.data, User | Assistant):
         heading, *body = lines
         yield Beat(0, f"{heading}\n")

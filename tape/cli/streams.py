@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from ..text import escape_json_controls, show_controls
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from typing import Any, TextIO
 
 INTERRUPTED_CODE = 130
@@ -113,9 +113,13 @@ class VisibleStream(TextIOWrapper):
             self._handle_write_error()
         return len(text)
 
-    def write_shown(self, text: str) -> None:
-        """Write a long text that `show_controls` returned, without looking through it again."""
-        super().write(text)
+    def write_shown(self, lines: Iterable[str]) -> None:
+        """Write lines that `show_controls` returned, without looking through them again.
+
+        Each is encoded by itself: joined, one that is not ASCII would make all of them slow.
+        """
+        encoded = [line.encode(self.encoding, "replace") for line in lines]
+        self.bare.write(b"\n".join((*encoded, b"")))
 
     def flush(self) -> None:
         """Flush the underlying stream."""

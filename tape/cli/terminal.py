@@ -257,11 +257,13 @@ def print_lines(lines: Iterable[str]) -> None:
         sys.stdout.write(f"{line}\n")
 
 
-def print_shown(text: str) -> None:
-    """Print lines of text whose control characters `show_controls` has made visible."""
+def print_shown(lines: Iterable[str]) -> None:
+    """Print lines of text whose control characters `show_controls` has made visible, at once."""
     erase_progress()
-    write = sys.stdout.write_shown if isinstance(sys.stdout, VisibleStream) else sys.stdout.write
-    write(f"{text}\n")
+    if isinstance(sys.stdout, VisibleStream):
+        sys.stdout.write_shown(lines)
+    else:
+        sys.stdout.write("".join([f"{line}\n" for line in lines]))
 
 
 def print_json_text(value: Any) -> None:

@@ -70,9 +70,8 @@ def render_call(
 ) -> RenderedCall:
     """Return a call as people read it; `ran` are the arguments it ran with if they differ."""
     arguments = _decode_arguments(call, ran)
-    name = to_single_line(call.name)
     if arguments is None:
-        return _render_free_call(call, name, paint)
+        return _render_free_call(call, to_single_line(call.name), paint)
     command = find_command(call.name, arguments)
     if command is not None:
         first, *more = show_controls(command).split("\n")
@@ -85,7 +84,7 @@ def render_call(
         body = tuple(line for text in own.lines for line in show_controls(text).split("\n"))
         head = (paint("call", f"→ {to_single_line(own.sentence)}"),)
         return RenderedCall(head, body, is_patch=False, is_markdown=own.is_markdown)
-    calls = parse_named_call(call.name, arguments)
+    name, calls = to_single_line(call.name), parse_named_call(call.name, arguments)
     if not calls:
         raw_arguments = show_controls(bytes(ran or call.args).decode("utf-8", "replace"))
         return RenderedCall(_split_head(f"→ {name} {raw_arguments}".rstrip(), paint), ())

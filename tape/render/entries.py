@@ -61,7 +61,7 @@ from ..text import (
 from .paint import leave_plain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from msgspec import Raw
 
@@ -236,7 +236,7 @@ def render_entry(
     if most is not None and len(body) > most:
         body = [*body[:most], _describe_rest(entry.data, body, most)]
     body += render_changes(entry.data, options)
-    heading = f"{entry.type} {entry.id[:12]} · {entry.n} · {_format_entry_time(entry)}"
+    heading = f"{entry.type} {entry.id[:12]} · {entry.n} · {render_time(entry.time)}"
     heading += _describe_author(entry.data)
     return [to_single_line(heading), *(f"  {line}".rstrip() for line in body)]
 
@@ -252,21 +252,27 @@ def render_parts(
             yield from _render_blocks(data.content, options)
             yield from _show_text(describe_stop(data))
         case ToolResult():
-            if call is not None:
-                yield from [call.place] if call.place else []
-                yield from call.head
-                is_shown_below = data.files and not data.is_error
-                yield from () if is_shown_below or is_call_repeated(data, call) else call.body
-            yield from _render_result(data)
-            if data.whole is not None:
-                yield "in full:"
-                yield from _show_text(data.whole)
+            yield from _render_answered_call(data, call)
         case Anchor():
             if data.kind == "merge":
                 yield from _show_text(f"{_name_anchor(data)}\n")
             yield from _show_text(render_summary(data.summary))
         case _:
             yield from _show_text(_describe_payload(data))
+
+
+def _render_answered_call(result: ToolResult, call: RenderedCall | None) -> Iterator[str]:
+    """Yield a call, where it is known, and what it returned."""
+    if call is not None:
+        yield from [call.place] if call.place else []
+        yield "\n".join(call.head)
+        is_shown_below = result.files and not result.is_error
+        if call.body and not is_shown_below and not is_call_repeated(result, call):
+            yield from call.body
+    yield from _render_result(result)
+    if result.whole is not None:
+        yield "in full:"
+        yield from _show_text(result.whole)
 
 
 def render_changes(data: Payload, options: RenderOptions) -> Iterator[str]:
@@ -291,9 +297,13 @@ def render_content(content: Content) -> Iterator[str]:
 
 def may_cite(content: Content) -> bool:
     """Whether an answer may cite pages: few blocks have notes of their provider."""
-    return any(
-        type(block) is Opaque or (type(block) is Text and bytes(block.wire)) for block in content
-    )
+    for block in content:  # a loop: any() of a generator takes twice as long
+        if type(block) is Text:
+            if block.wire is not NO_JSON and bytes(block.wire):
+                return True
+        elif type(block) is Opaque:
+            return True
+    return False
 
 
 def _render_blocks(content: Content, options: RenderOptions = PLAIN) -> Iterator[str]:
@@ -302,7 +312,7 @@ def _render_blocks(content: Content, options: RenderOptions = PLAIN) -> Iterator
             yield from _show_text(block.text)
         elif type(block) is ToolCall:
             call = _render_call(block, paint=options.paint)
-            yield from call.head
+            yield "\n".join(call.head)
             yield from call.body if options.with_bodies else ()
         else:
             for text in render_block(block):
@@ -386,17 +396,15 @@ def _render_call(call: ToolCall, ran: Raw = NO_JSON, paint: Paint = leave_plain)
     return render_call(call, ran, paint)
 
 
-def _format_entry_time(entry: Entry) -> str:
-    return render_time(entry.time)
-
-
 def _describe_author(data: Payload) -> str:
     """Return the author or origin of an entry, if its type does not imply it."""
+    if type(data) is User:  # compared, as ToolResult comes first: `match` is slow with Structs
+        return ""
     match data:
-        case Assistant():
-            return f" · {data.provider}/{data.model}" if data.model else ""
         case ToolResult():
             return f" · {data.name}" + " · error" * data.is_error
+        case Assistant():
+            return f" · {data.provider}/{data.model}" if data.model else ""
         case Context():
             return f" · {data.role}, {data.origin}"
         case Anchor():
@@ -428,37 +436,45 @@ class Conversation:
         self._place = ""
         """Where the call acted that was shown last."""
 
-    def render_turn(self, entry: Entry) -> str:
-        """Return what an entry adds to the conversation as text, all its lines at once.
+    def render_turn(self, entry: Entry) -> list[str]:
+        """Return what an entry adds to the conversation, in parts of whole lines.
 
-        It ends with a blank line; it is empty where the entry adds nothing.
+        The last one is blank; there are none where the entry adds nothing. They are not joined:
+        most text is ASCII, and with a heading in it takes twice the memory, and time to encode.
         """
         data: Any = entry.data
         kind = type(data)  # compared: isinstance and match take several times as long with Structs
         if kind is ToolResult:
-            parts = [*render_parts(data, self.options, self.take_call(data))]
+            parts = [*_render_answered_call(data, self.take_call(data))]
             if data.files:
                 parts += render_changes(data, self.options)
-            return _join_turn(f"── {describe_turn(entry)}", parts)
+            return [f"── {describe_turn(entry)}", *map(_indent_headings, parts), ""]
         if kind in SPOKEN:
-            before = self.end() if self._waiting and kind in {User, Assistant} else ""
-            parts = [*render_parts(self.note_calls(data), self.options)]
-            return before + "\n" * bool(before) + _join_turn(f"── {describe_turn(entry)}", parts)
+            before = self.end() if self._waiting and kind in {User, Assistant} else []
+            if kind is Assistant:
+                parts = [*_render_blocks(self._note_calls(data)), *_show_text(describe_stop(data))]
+            else:
+                parts = [*render_parts(data)]
+            return [*before, f"── {describe_turn(entry)}", *map(_indent_headings, parts), ""]
         if self.note_start(data) or is_silent(data):
-            return ""
+            return []
         first, *more = split_visible_lines(describe_event(entry))
         more += render_changes(data, self.options)
-        return _join_turn(f"· {first}", more)
+        return [f"· {first}", *map(_indent_headings, more), ""]
 
     def note_calls(self, data: Payload) -> Payload:
         """Note the calls of an answer, and return it without them; anything else as it is."""
         if type(data) is not Assistant:
             return data
-        self._waiting = {call.id: (call, NO_JSON) for call in select_tool_calls(data.content)}
+        rest = self._note_calls(data)
+        return data if rest is data.content else replace(data, content=rest)
+
+    def _note_calls(self, answer: Assistant) -> Content:
+        """Note the calls of an answer, and return its other blocks."""
+        self._waiting = {call.id: (call, NO_JSON) for call in select_tool_calls(answer.content)}
         if not self._waiting:
-            return data
-        rest = tuple(block for block in data.content if type(block) is not ToolCall)
-        return replace(data, content=rest)
+            return answer.content
+        return tuple([block for block in answer.content if type(block) is not ToolCall])
 
     def note_start(self, data: Payload) -> bool:
         """Return whether an entry only says that a call started, and with what."""
@@ -488,12 +504,12 @@ class Conversation:
         self._waiting = {}
         return calls
 
-    def end(self) -> str:
+    def end(self) -> list[str]:
         """Return the calls that got no result, as `render_turn` does; empty if there are none."""
         lines = [
             line for call in self.take_waiting() for part in (call.head, call.body) for line in part
         ]
-        return _join_turn(None, lines) if lines else ""
+        return [*map(_indent_headings, lines), ""] if lines else []
 
 
 def is_silent(data: Payload) -> bool:
@@ -505,15 +521,10 @@ def is_silent(data: Payload) -> bool:
     return type(data) is ToolStart
 
 
-def _join_turn(heading: str | None, parts: Iterable[str]) -> str:
-    text = _indent_headings("\n".join((*parts, "")))
-    return f"{heading}\n{text}" if heading else text
-
-
 def describe_turn(entry: Entry) -> str:
     """Return who spoke, and when, on one line."""
     author = _show_author(f"{entry.type}{_describe_author(entry.data)}")
-    return f"{author} · {to_single_line(_format_entry_time(entry))}"
+    return f"{author} · {to_single_line(render_time(entry.time))}"
 
 
 _show_author = lru_cache(maxsize=256)(to_single_line)
@@ -527,6 +538,9 @@ def describe_event(entry: Entry) -> str:
 
 def _indent_headings(text: str) -> str:
     """Return content with each line indented that looks like a heading of this page."""
-    if "·" in text or "─" in text:  # single characters are found fastest
+    if text.isascii():  # as nearly always; of others, single characters are found fastest
+        return text
+    inside = ("─" in text and "\n── " in text) or ("·" in text and "\n· " in text)
+    if inside or text.startswith(("── ", "· ")):
         return re.sub(r"^(?=── |· )", " ", text, flags=re.MULTILINE)
     return text

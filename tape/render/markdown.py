@@ -38,12 +38,12 @@ def render_conversation(entries: Iterable[Entry], *, markdown: bool = False) -> 
     for entry in entries:
         if markdown:
             yield from render_turn_markdown(conversation, entry)
-        elif text := conversation.render_turn(entry):
-            yield from text.split("\n")
+        else:
+            yield from _split_lines(conversation.render_turn(entry))
     if markdown:
         yield from render_end_markdown(conversation)
-    elif text := conversation.end():
-        yield from text.split("\n")
+    else:
+        yield from _split_lines(conversation.end())
 
 
 def render_turn_markdown(conversation: Conversation, entry: Entry) -> Iterator[str]:
