@@ -365,7 +365,9 @@ def _find_rebuild(opened: OpenRemote, tape: str, newest: int) -> Callable[[], in
 @remote.command(epilog=format_examples("tape remote audit", "tape remote audit team --since 1w"))
 @click.argument("name", required=False)
 @click.option("--since", metavar="TIME", help=f"Only what was done since: {TIME_FORMS}.")
-@click.option("--here", is_flag=True, help="List who looked at tapes that no remote has.")
+@click.option(
+    "--here", is_flag=True, help="List who looked at or changed tapes that no remote has."
+)
 @as_json
 @click.pass_obj
 def audit(
@@ -373,8 +375,9 @@ def audit(
 ) -> int:
     """List who took tapes from a remote, held, redacted, exported or saw them, oldest first.
 
-    Exports of a tape that a remote has, and looks at it by `tape serve --login-header`, are
-    recorded here, and come there with the next push. In PostgreSQL these are rows of tape.audit.
+    Exports of a tape that a remote has, and what people see and change of it by `tape serve
+    --login-header`, are recorded here, and come there with the next push. In PostgreSQL these are
+    rows of tape.audit.
     --json prints an array of {did, tape, time, person, machine, why}.
     """
     begin = parse_moment(since, read_clock()) if since else ""

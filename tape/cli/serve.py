@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     epilog=format_examples(
         "tape serve --open",
         "tape serve --port 8000",
+        "tape serve --write",
         "tape serve --login-header X-User --login-from 127.0.0.1 --name tapes.example.org",
     )
 )
@@ -32,6 +33,12 @@ if TYPE_CHECKING:
     help="The port; 0 chooses a free one. Default: the one of last time, if it is free.",
 )
 @click.option("--new-token", is_flag=True, help="Make a new token: addresses printed before end.")
+@click.option(
+    "--write",
+    "may_write",
+    is_flag=True,
+    help="Let pages change titles and labels, and move sessions to the trash.",
+)
 @click.option("--login-header", metavar="NAME", help="Let in whom a proxy names in this header.")
 @click.option(
     "--login-from",
@@ -67,6 +74,7 @@ def serve(
     opens: bool,
     port: int | None,
     new_token: bool,
+    may_write: bool,
     login_header: str | None,
     login_from: tuple[str, ...],
     team_header: str | None,
@@ -77,10 +85,11 @@ def serve(
     """Show the sessions of a store in a browser: lists, conversations, costs.
 
     Listens on the loopback address only, and prints an address with a token, which lets a browser
-    in. The token stays the same for a store until --new-token. Needs gong[serve]. Ends with Ctrl+C.
+    in. The token stays the same for a store until --new-token. Nothing can be changed there without
+    --write. Needs gong[serve]. Ends with Ctrl+C.
 
-    With --login-header a proxy lets people in instead, and who looks at a session is recorded:
-    `tape remote audit` lists it.
+    With --login-header a proxy lets people in instead, and who looks at a session or changes it is
+    recorded: `tape remote audit` lists it.
     """
     try:
         from ..serve import running, viewers  # an extra, for this command only
@@ -93,7 +102,7 @@ def serve(
     running.serve_store(
         home,
         os.environ,
-        running.ServeOptions(port, new_token, login, host, names),
+        running.ServeOptions(port, new_token, login, host, names, may_write),
         announce=lambda address: _print_address(address, opens=opens),
         warn=print_warning,
     )

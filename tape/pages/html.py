@@ -50,6 +50,10 @@ class ServedPage(NamedTuple):
     """What continues the session."""
     events: str
     """Address of a stream of what is written after the page was made."""
+    script: bytes
+    """Another script of the page, which runs last."""
+    edits: str = ""
+    """Address of what changes the session; "" where nothing may be changed."""
 
 
 def export_page(
@@ -75,9 +79,16 @@ def export_page(
         for number, line in enumerate(lines):
             write(b",\n" * bool(number) + _encode_script_json(line[:-1].decode()))
     write(b'\n]</script>\n<script type="application/json" id="view">')
-    served_fields = {"events": served.events, "position": position} if served else {}
+    served_fields = {}
+    if served:
+        is_writable = bool(served.edits)
+        served_fields = {"events": served.events, "position": position, "edits": is_writable}
     write(_encode_script_json({**view.build(), **served_fields}))
-    write(b"</script>\n<script>%b</script>\n</body>\n</html>\n" % read_asset("page.js"))
+    write(b"</script>\n<script>%b</script>\n" % read_asset("page.js"))
+    if served:
+        attributes = f'data-edits="{escape(served.edits)}" data-back="{escape(served.back)}"'
+        write(b"<script %b>%b</script>\n" % (attributes.encode(), served.script))
+    write(b"</body>\n</html>\n")
     return done
 
 
@@ -107,8 +118,9 @@ def _build_page_start(view: PageView, served: ServedPage | None) -> bytes:
         rows.append(f'<p>Continue it: <code class="command">{command}</code></p>')
     if view.secrets:
         rows.append(f'<p class="masked">{format_count(view.secrets, "secret")} masked</p>')
+    scripts = " ".join(map(_name_hash, (script, served.script) if served else (script,)))
     policy = (
-        f"default-src 'none'; script-src {_name_hash(script)}; style-src {_name_hash(style)}; "
+        f"default-src 'none'; script-src {scripts}; style-src {_name_hash(style)}; "
         f"img-src data:; {_CONNECT if served else ''}base-uri 'none'; form-action 'none'; "
         "require-trusted-types-for 'script'"
     )

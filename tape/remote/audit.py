@@ -1,10 +1,10 @@
 """Who took, held, redacted, exported or saw what: events that a remote keeps and never changes.
 
 In PostgreSQL they are rows of `tape.audit`, elsewhere objects `audit/<time in µs>-<8 hex digits>`.
-What is done at a remote is recorded there before it is done. An export or a view needs no network:
-it waits in the file of the cursor of each remote that has the tape, and the next push brings it. An
-event may be there twice where its push was killed. That somebody saw a tape which no remote has is
-a line of `audit.jsonl` in the store.
+What is done at a remote is recorded there before it is done. An export, and what people do in
+pages, needs no network: it waits in the file of the cursor of each remote that has the tape, and
+the next push brings it. An event may be there twice where its push was killed. What people do in
+pages with a tape that no remote has is a line of `audit.jsonl` in the store.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from .objects import AuditedAct
     from .remote import Remote
 
 LOCAL_NAME = "audit.jsonl"
@@ -70,12 +71,14 @@ def note_export(store: Path, tape: str, now: int, person: str, machine: str, why
     _add_waiting_events(store, event)
 
 
-def note_view(store: Path, tape: str, now: int, person: str) -> None:
-    """Record that somebody looked at a tape: here, or for each remote that has it.
+def note_served_act(
+    store: Path, did: AuditedAct, tape: str, now: int, person: str, why: str = ""
+) -> None:
+    """Record what somebody did with a tape in a page: here, or for each remote that has it.
 
     Raises WriteFailed.
     """
-    event = AuditEvent("view", tape, format_timestamp(now), person)
+    event = AuditEvent(did, tape, format_timestamp(now), person, why=why)
     if _add_waiting_events(store, event):
         return
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -106,7 +109,7 @@ def _add_waiting_events(store: Path, event: AuditEvent) -> bool:
     """Note an event for each remote that has its tape; return whether there is one."""
     if not (store / REGISTRY_NAME).exists():
         return False
-    names = [*_list_holders(store, event.tape)]
+    names = [*list_holders(store, event.tape)]
     for name in names:
         try:
             _add_waiting_event(store, name, msgspec.json.encode(event).decode())
@@ -124,7 +127,7 @@ def _add_waiting_event(store: Path, remote: str, text: str) -> None:
         database.execute("INSERT INTO events (event) VALUES (?)", (text,))
 
 
-def _list_holders(store: Path, tape: str) -> Iterator[str]:
+def list_holders(store: Path, tape: str) -> Iterator[str]:
     """Yield the remotes that have something of a tape."""
     for name in sorted(read_registry(store).remotes):
         if is_at_remote(store, name, tape):

@@ -46,7 +46,9 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 GoneKind = Literal["entry", "blob", "tape"]
-AuditedAct = Literal["unpush", "hold", "release", "redact", "export", "view"]
+AuditedAct = Literal[
+    "unpush", "hold", "release", "redact", "export", "view", "rename", "label", "trash"
+]
 REMOTE_KEY = "remote.json"
 MAX_CHUNK_BYTES = 1 << 28
 """Most bytes of a chunk before it is compressed: more is not read."""

@@ -1,8 +1,9 @@
-"""The web view of a store: pages to look at sessions with, served on this machine, read-only.
+"""The web view of a store: pages to look at sessions with, served on this machine.
 
     who may ask           access (names, token; pure), kept_address (token and port of a store),
                           viewers (people whom a proxy lets in, and what they see; pure)
     who looked            view_audit
+    what may be changed   changes; nothing without `--write`
     one request           gate (refuses, or lets through), application (the table of routes)
     what a page asks      site (what all pages share), store_view (one store, from any thread)
     what it answers       pages/ (one module each), templates/ (one each, on `base.html`),

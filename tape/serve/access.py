@@ -26,6 +26,7 @@ class Refusal(NamedTuple):
 
 WRONG_NAME = Refusal(403, "this address is only for this machine")
 WRONG_TOKEN = Refusal(401, "the token is missing or wrong")
+READ_ONLY = Refusal(405, "this server changes nothing: it was started without --write")
 
 
 def find_foreign_name(headers: Mapping[str, str], names: frozenset[str]) -> Refusal | None:

@@ -6,6 +6,7 @@
 /costs                  what sessions cost, by day, model and others (pages/costs)
 /session/ID             one session; #ENTRY leads to an entry of it, and what is written to it comes
                         as events (pages/session)
+/session/ID/facts …     what of a session may be changed, and its changes (pages/changes)
 /compare?a=ID&b=ID      two branches or sessions side by side (pages/compare)
 /file?session=&path=    the origin of each line of a file (pages/file)
 /static/VERSION/NAME    scripts and styles, which may be kept for ever
@@ -24,7 +25,7 @@ from starlette.routing import Route
 
 from ..errors import Ambiguous, InvalidName, NotFound, TapeError, UsageError, WriteFailed
 from .gate import Gate
-from .pages import compare, costs, file, running, search, session, sessions
+from .pages import changes, compare, costs, file, running, search, session, sessions
 from .site import PageLink
 from .templating import load_assets
 
@@ -50,6 +51,7 @@ PAGES = (
     SitePage(search.build_routes, PageLink("Search", "/search")),
     SitePage(costs.build_routes, PageLink("Costs", "/costs")),
     SitePage(session.build_routes),
+    SitePage(changes.build_routes),
     SitePage(compare.build_routes),
     SitePage(file.build_routes),
 )
@@ -71,7 +73,9 @@ def build_application(
     pages = [route for page in PAGES for route in page.build_routes(site)]
     return Starlette(
         routes=[*pages, Route("/static/{version}/{name}", _send_asset)],
-        middleware=[Middleware(Gate, token, names, port, login)],
+        middleware=[
+            Middleware(Gate, token, names, port, login, may_write=site.changes is not None)
+        ],
         exception_handlers={
             HTTPException: partial(_show_error, site),
             TapeError: partial(_show_error, site),

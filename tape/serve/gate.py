@@ -3,6 +3,9 @@
     GET /?token=TOKEN    the printed address: sets a cookie for this port, and leads to the page
     cookie, or `Authorization: Bearer TOKEN`                             is let through
 
+A request that would change something is refused, unless the server may write: then it has to come
+from a page of this server, or from a program with the token.
+
 Where a proxy logs people in (`viewers`), its header is asked for instead, and no token counts.
 
 Invariant: nothing of a store is read for a request that is refused.
@@ -18,6 +21,8 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse
 
 from .access import (
+    READ_ONLY,
+    WRONG_NAME,
     WRONG_TOKEN,
     find_foreign_name,
     find_foreign_page,
@@ -34,6 +39,7 @@ if TYPE_CHECKING:
     from .access import Refusal
     from .viewers import ProxyLogin
 
+_READING = frozenset({"GET", "HEAD"})
 _HEADERS = {
     "cache-control": "no-store",
     "cross-origin-opener-policy": "same-origin",
@@ -54,8 +60,11 @@ class Gate:
         names: frozenset[str],
         port: int,
         login: ProxyLogin | None = None,
+        *,
+        may_write: bool = False,
     ) -> None:
         self._app, self._token, self._names, self._login = app, token, names, login
+        self._may_write = may_write
         self._cookie = f"tape_{port}"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -78,7 +87,11 @@ class Gate:
     def _find_answer(self, request: Request) -> Response | None:
         """Return the answer to a request that goes no further; None for one that does."""
         headers = request.headers
-        if refusal := find_foreign_name(headers, self._names) or self._find_foreign_page(headers):
+        if refusal := (
+            find_foreign_name(headers, self._names)
+            or self._find_foreign_page(headers)
+            or self._find_wrong_change(request)
+        ):
             return _build_refusal(refusal)
         if self._login is not None:
             viewer = self._login.find_viewer(request.client.host if request.client else "", headers)
@@ -96,8 +109,19 @@ class Gate:
         return None if is_token(secret, self._token) else _build_refusal(WRONG_TOKEN)
 
     def _find_foreign_page(self, headers: Headers) -> Refusal | None:
-        is_program = self._login is None and read_bearer(headers)
-        return None if is_program else find_foreign_page(headers)
+        return None if self._is_program(headers) else find_foreign_page(headers)
+
+    def _find_wrong_change(self, request: Request) -> Refusal | None:
+        if request.method in _READING:
+            return None
+        if not self._may_write:
+            return READ_ONLY
+        # A browser says where each change comes from, and that was compared already.
+        is_said = self._is_program(request.headers) or request.headers.get("origin")
+        return None if is_said else WRONG_NAME
+
+    def _is_program(self, headers: Headers) -> bool:
+        return self._login is None and bool(read_bearer(headers))
 
     def _admit_browser(self, request: Request) -> Response:
         """Set the cookie, and lead to the same page without the token."""
@@ -110,4 +134,4 @@ class Gate:
 
 
 def _build_refusal(refusal: Refusal) -> Response:
-    return render_page("refused.html", {"reason": refusal.reason}, refusal.status)
+    return render_page("refused.html", refusal._asdict(), refusal.status)

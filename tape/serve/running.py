@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..errors import UsageError
 from .access import LOCAL_NAMES
 from .application import build_application
+from .changes import StoreChanges
 from .kept_address import keep_address, locate_address, make_address, read_address
 from .listening import format_address, open_port, serve_application
 from .site import Site
@@ -34,6 +35,8 @@ class ServeOptions(NamedTuple):
     host: str = _HOST
     names: tuple[str, ...] = ()
     """Names of this server besides those that only this machine has."""
+    may_write: bool = False
+    """Whether pages may change titles and labels, and move sessions to the trash."""
 
 
 def serve_store(
@@ -53,7 +56,8 @@ def serve_store(
         raise UsageError("other machines are let in by a proxy only: give --login-header NAME too")
     file = locate_address(home, environ)
     address = (None if options.new_token else read_address(file)) or make_address()
-    view = StoreView(home, ViewAudit(home).record if login else None)
+    audit = ViewAudit(home) if login else None
+    view = StoreView(home, audit.record if audit else None)
     view.store.check()
     bound = _open_port(options.host, options.port, address.port)
     port = bound.getsockname()[1]
@@ -61,7 +65,8 @@ def serve_store(
         keep_address(file, address._replace(port=port))
     except OSError as error:
         warn(f"the token is for this run only: {error.strerror}")
-    site = Site(view)
+    record_change = audit.record_change if audit else None
+    site = Site(view, StoreChanges(view, record_change) if options.may_write else None)
     names = LOCAL_NAMES | {options.host, *map(str.lower, options.names)}
     application = build_application(site, address.token, names, port, login)
     query = "" if login else f"?token={address.token}"

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
+    from .changes import StoreChanges
     from .store_view import StoreView
 
 
@@ -29,8 +30,10 @@ class PageLink(NamedTuple):
 class Site:
     """The pages of a store."""
 
-    def __init__(self, view: StoreView) -> None:
+    def __init__(self, view: StoreView, changes: StoreChanges | None = None) -> None:
         self.view = view
+        self.changes = changes
+        """None where nothing may be changed."""
         self.bell = Bell()
         """Closed when the server ends, so that readers of streams end."""
         self.lookout = Lookout(self.bell, _LOOK_SECONDS)

@@ -62,7 +62,7 @@ class StoreView:
 
     def ask(self, question: Callable[[Connection], T]) -> T:
         """Return what the index answers; raise as `query_index` does. It may be asked twice."""
-        scope = self._find_viewer().scope
+        scope = self.find_viewer().scope
 
         def ask_within(db: Connection) -> T:
             with hide_others(db, scope):
@@ -76,13 +76,14 @@ class StoreView:
             return answered[0]
         return self._run(lambda library: query_index(*library, ask_within))
 
-    def _find_viewer(self) -> Viewer:
+    def find_viewer(self) -> Viewer:
+        """Return whose request is answered."""
         nobody = Viewer("", None if self._record_view is None else TapeScope())
         return current_viewer.get(nobody)
 
     def search(self, words: str, limit: int, **narrow: Unpack[SearchFilter]) -> list[SearchMatch]:
         """Return the best matches; raise as `search_entries` does."""
-        if self._find_viewer().scope is not None:
+        if self.find_viewer().scope is not None:
             expression, where = build_search(words, **narrow)
             return self.ask(lambda db: find_matches(db, self.home, expression, where, limit))
         matches = search_caught_up(self.home, words, limit, **narrow)
@@ -100,18 +101,22 @@ class StoreView:
                 return {hit.tape for hit in self.search(query, _MAX_SAID, types=types)}
         return set()
 
+    def find_folder(self, prefix: str) -> str:
+        """Return the folder of the tape whose id begins so; raise NotFound or Ambiguous."""
+        if not re.fullmatch("[0-9a-f]{4,32}", prefix):
+            raise NotFound("that is no id of a tape")
+        folders = self.ask(lambda db: select_folders(db, prefix))
+        return require_single_hit(prefix, "tape", folders)
+
     def open_tape(self, prefix: str) -> Tape:
         """Open the tape whose id begins so, for whoever asks to look at it.
 
         Raises NotFound, Ambiguous or Damaged, and where the look cannot be recorded WriteFailed.
         """
-        if not re.fullmatch("[0-9a-f]{4,32}", prefix):
-            raise NotFound("that is no id of a tape")
-        folders = self.ask(lambda db: select_folders(db, prefix))
-        tape = self.store.open_folder(require_single_hit(prefix, "tape", folders))
+        tape = self.store.open_folder(self.find_folder(prefix))
         if self._record_view is not None:
             try:
-                self._record_view(self._find_viewer(), tape)
+                self._record_view(self.find_viewer(), tape)
             except BaseException:
                 tape.close()
                 raise
@@ -122,7 +127,7 @@ class StoreView:
 
         Its lines come from sessions of anybody, so it is NotFound for who may not see all.
         """
-        if self._find_viewer().scope is not None:
+        if self.find_viewer().scope is not None:
             raise NotFound("files are for those who may see all sessions")
         return self._run(lambda library: blame_file(*library, file))
 
@@ -131,7 +136,7 @@ class StoreView:
 
         A program is writing from the moment it opens a branch until it closes it or dies.
         """
-        scope = self._find_viewer().scope
+        scope = self.find_viewer().scope
         with self._asking:
             start, rows = self._running.pop(scope, (-_RUNNING_SECONDS, ()))
             if time.monotonic() - start >= _RUNNING_SECONDS:

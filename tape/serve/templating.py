@@ -51,11 +51,16 @@ def load_assets() -> dict[str, Asset]:
         if name == "page.css":
             body = export_page.read_asset(name)
         else:
-            path = files(__package__).joinpath("static", *_PATHS.get(name, name).split("/"))
-            body = path.read_bytes()
+            body = read_static(_PATHS.get(name, name))
         digest = f"sha256-{b64encode(sha256(body).digest()).decode()}"
         assets[name] = Asset(body, _TYPES[name[name.rindex(".") :]], digest)
     return assets
+
+
+@cache
+def read_static(path: str) -> bytes:
+    """Return a file below `static/`."""
+    return files(__package__).joinpath("static", *path.split("/")).read_bytes()
 
 
 def build_policy() -> str:

@@ -5,7 +5,8 @@
 //   #archive  lines of `tape export`, as strings: header, blobs, phases with entries, journal, end
 //   #view     {tape, cwd, branches [{name, head, current}], labels, calls, paths, changes}: what is easier
 //             to say outside: which line is a head, and what calls and results do to files
-//             where a server shows the page also {events, position}: what is written later is there
+//             where a server shows the page also {events, position}: what is written later is there,
+//             and {edits}: whether the session may be changed
 //
 //   entries --pathTo--> path --buildRows--> rows --fold--> shown rows --chunks--> near the viewport
 (() => {
@@ -881,6 +882,7 @@
   };
   let help = null;
   const KEYS_HELP = [["j k", "next, previous prompt"], ["Enter", "open or close what is folded there"], ["/", "search"], ["Esc", "leave the search, close"], ["?", "these keys"]];
+  if (view.edits) KEYS_HELP.splice(3, 0, ["r", "rename the session"], ["l", "label the entry of the focus"], ["Delete", "move the session to the trash"]);
   const showKeys = () => {
     if (!help) {
       help = el("dialog", "keys", el("h2", "", "Keys"),

@@ -21,6 +21,7 @@ from ...pages.growth import TapeWatch, read_growth
 from ...pages.html import ServedPage, export_page
 from ...text import SHORT
 from ..event_stream import HEADERS, MEDIA_TYPE, encode_event_lines
+from ..templating import read_static
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -45,6 +46,8 @@ def build_routes(site: Site) -> list[Route]:
                 back="/",
                 command=f"gong --session {tape.id[:SHORT]}",
                 events=f"/session/{tape.id}/events",
+                script=read_static("session.js"),
+                edits=f"/session/{tape.id}" if site.changes else "",
             )
             export_page(tape, page.extend, redact=False, served=served)
         # The page itself says which scripts it runs.
