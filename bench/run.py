@@ -25,6 +25,7 @@ import reading
 import remotes
 import resume
 import rounds
+import serve
 import startup
 import store
 import stream
@@ -52,6 +53,7 @@ GROUPS = {
     "barrier": store.barrier_rows,
     "index": index.index_rows,
     "many": many.many_rows,
+    "serve": serve.serve_rows,
     "masking": masking.masking_rows,
     "llm": llm.llm_rows,
     "pieces": stream.stream_piece_rows,
