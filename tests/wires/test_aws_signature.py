@@ -34,14 +34,14 @@ NOT_SIGNED = {"user-agent", "accept", "accept-encoding", "content-length"}
 
 
 @pytest.mark.parametrize("key", KEYS, ids=lambda key: key.id)
+@freeze_time(NOW)
 @pytest.mark.parametrize("service", ["bedrock", "bedrock-mantle"])
 def test_a_signature_is_that_of_botocore(key, service):
     judge = SigV4Auth(Credentials(key.id, key.secret, key.session_token), service, "eu-west-1")
     for url, headers, body in product(URLS, HEADERS, BODIES):
         sent = {name: text for name, text in headers.items() if name not in NOT_SIGNED}
         request = AWSRequest("POST", url, sent, body)
-        with freeze_time(NOW):
-            judge.add_auth(request)
+        judge.add_auth(request)
         ours = build_signature_headers(key, ("eu-west-1", service), url, headers, body, NOW)
         theirs = {name.lower(): text for name, text in request.headers.items()}
         assert ours == {name: text for name, text in theirs.items() if name not in headers}
