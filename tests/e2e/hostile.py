@@ -54,95 +54,95 @@ EVIL = (
 USAGE = Usage(input=10, output=5, total=15)
 
 
-def fill(home):
-    """Write the store and return the prefix of its tape's id."""
+def fill(home, evil=EVIL):
+    """Write the store with a text in every field; return the prefix of its tape's id."""
     ticks = count(making.DAY, 1_000_000)
     store = making.store_in(home / ".tape", lambda: next(ticks))
     folder = str(home / "work")
-    begins = Beginning(folder, EVIL, EVIL, "evil", EVIL, Git(EVIL, EVIL, dirty=True))
-    call = ToolCall(id="c_1_0", name=EVIL, args=Raw(json.dumps({EVIL: EVIL}).encode()))
+    begins = Beginning(folder, evil, evil, "evil", evil, Git(evil, evil, dirty=True))
+    call = ToolCall(id="c_1_0", name=evil, args=Raw(json.dumps({evil: evil}).encode()))
     file = ToolCall(
         id="c_1_1",
         name="write",
-        args=Raw(json.dumps({"path": "f.txt", "content": EVIL}).encode()),
+        args=Raw(json.dumps({"path": "f.txt", "content": evil}).encode()),
     )
-    freeform = ToolCall(id="c_1_2", name=EVIL, args_text=EVIL)
-    ref = BlobRef("0" * 64, 9, EVIL)
-    changed = json.dumps([{"path": EVIL, "op": "modified", "before": None, "after": None}])
+    freeform = ToolCall(id="c_1_2", name=evil, args_text=evil)
+    ref = BlobRef("0" * 64, 9, evil)
+    changed = json.dumps([{"path": evil, "op": "modified", "before": None, "after": None}])
     with store.create(begins) as made:
         with made.writer() as writer:
             put = writer.append
             put(
                 User(
-                    (Text(EVIL), Document(ref, EVIL, EVIL), Opaque(Raw(json.dumps(EVIL).encode())))
+                    (Text(evil), Document(ref, evil, evil), Opaque(Raw(json.dumps(evil).encode())))
                 )
             )
-            put(Model(EVIL, EVIL, EVIL))
-            put(Mode(EVIL, (EVIL,)))
-            put(Context("user", EVIL, (Text(EVIL),)))
-            said = (Thinking(EVIL), Text(EVIL), call, file, freeform)
+            put(Model(evil, evil, evil))
+            put(Mode(evil, (evil,)))
+            put(Context("user", evil, (Text(evil),)))
+            said = (Thinking(evil), Text(evil), call, file, freeform)
             put(
-                Assistant(said, EVIL, EVIL, EVIL, EVIL, "tool_calls", EVIL, USAGE, Cost("USD", 1.0))
+                Assistant(said, evil, evil, evil, evil, "tool_calls", evil, USAGE, Cost("USD", 1.0))
             )
-            put(ToolStart("c_1_0", EVIL, Raw(json.dumps(EVIL).encode()), EVIL))
-            put(Approval("c_1_0", EVIL, EVIL, EVIL, EVIL))
-            put(ToolResult("c_1_0", EVIL, (Text(EVIL),), is_error=True, full=EVIL))
-            put(ToolResult("c_1_1", "write", (Text(EVIL),)))
+            put(ToolStart("c_1_0", evil, Raw(json.dumps(evil).encode()), evil))
+            put(Approval("c_1_0", evil, evil, evil, evil))
+            put(ToolResult("c_1_0", evil, (Text(evil),), is_error=True, full=evil))
+            put(ToolResult("c_1_1", "write", (Text(evil),)))
             writer.append_data(
                 "tool.result",
                 b'{"call_id":"c_1_2","name":"x","content":[],"is_error":false,"duration_ms":1,'
                 b'"files":%b}' % changed.encode(),
             )
-            _record_changes(made, put)
-            put(SideUsage(EVIL, EVIL, EVIL, USAGE, Cost("USD", 2.0)))
-            put(Error(EVIL, EVIL))
-            put(AgentStart(EVIL, EVIL, EVIL, EVIL))
-            put(AgentEnd(EVIL, EVIL, EVIL))
-            put(Custom(EVIL, Raw(json.dumps(EVIL).encode())))
-            put(Note(EVIL))
-            writer.append_data("x-unknown", json.dumps({EVIL: EVIL}).encode())
-            put(Assistant((), EVIL, EVIL, EVIL, EVIL, EVIL, error=Failure(EVIL, EVIL)))
+            _record_changes(made, put, evil)
+            put(SideUsage(evil, evil, evil, USAGE, Cost("USD", 2.0)))
+            put(Error(evil, evil))
+            put(AgentStart(evil, evil, evil, evil))
+            put(AgentEnd(evil, evil, evil))
+            put(Custom(evil, Raw(json.dumps(evil).encode())))
+            put(Note(evil))
+            writer.append_data("x-unknown", json.dumps({evil: evil}).encode())
+            put(Assistant((), evil, evil, evil, evil, evil, error=Failure(evil, evil)))
         head = made.head()
         made.label("good", head.entry)
-        made.fork(head, "b", why=EVIL)
+        made.fork(head, "b", why=evil)
         with made.writer("b") as writer:
             writer.anchor(
                 Anchor(
                     kind="compaction",
-                    summary=EVIL,
-                    by=SummaryAuthor(EVIL, EVIL, USAGE),
-                    reason=EVIL,
-                    state=State(EVIL, EVIL),
+                    summary=evil,
+                    by=SummaryAuthor(evil, evil, USAGE),
+                    reason=evil,
+                    state=State(evil, evil),
                 )
             )
-            writer.append(User((Text(EVIL),)))
-            writer.append(Assistant((Text(EVIL),), EVIL, EVIL, EVIL, EVIL, usage=USAGE))
+            writer.append(User((Text(evil),)))
+            writer.append(Assistant((Text(evil),), evil, evil, evil, evil, usage=USAGE))
         return made.id[:8]
 
 
-def _record_changes(made, put):
+def _record_changes(made, put, evil):
     """Record a command, an edit and a patch, what they changed, and a restore."""
     calls = {
-        "bash": {"command": EVIL, EVIL: EVIL},
-        "edit": {"path": EVIL, "old_text": EVIL, "new_text": "x", EVIL: EVIL},
-        "apply_patch": {"input": f"*** Begin Patch\n*** Delete File: {EVIL}\n+{EVIL}\n"},
+        "bash": {"command": evil, evil: evil},
+        "edit": {"path": evil, "old_text": evil, "new_text": "x", evil: evil},
+        "apply_patch": {"input": f"*** Begin Patch\n*** Delete File: {evil}\n+{evil}\n"},
     }
     blocks = [
         ToolCall(id=f"c_2_{name}", name=name, args=Raw(json.dumps(args).encode()))
         for name, args in calls.items()
     ]
     put(Assistant(tuple(blocks)))
-    before, after = (made.blobs.put(text.encode()) for text in (f"{EVIL}\n", f"x\n{EVIL}"))
-    file = ChangedFile(EVIL, "modified", before=before.hash, after=after.hash, mode=EVIL)
+    before, after = (made.blobs.put(text.encode()) for text in (f"{evil}\n", f"x\n{evil}"))
+    file = ChangedFile(evil, "modified", before=before.hash, after=after.hash, mode=evil)
     file = replace(file, before_blob=before, after_blob=after)
-    moved = replace(file, op="renamed", source=f"from {EVIL}")
-    lost = ChangedFile(EVIL, "deleted", why=EVIL)
-    put(ToolResult("c_2_bash", "bash", (Text(EVIL),), files=(file, moved, lost)))
-    put(ToolResult("c_2_edit", "edit", (Text(EVIL),), is_error=True))
+    moved = replace(file, op="renamed", source=f"from {evil}")
+    lost = ChangedFile(evil, "deleted", why=evil)
+    put(ToolResult("c_2_bash", "bash", (Text(evil),), files=(file, moved, lost)))
+    put(ToolResult("c_2_edit", "edit", (Text(evil),), is_error=True))
     saved = SavedFile.from_blob(before)
-    state = FileState(EVIL, saved, after=SavedFile.from_blob(after))
-    put(Checkpoint((state, FileState(EVIL, saved)), "restore", not_covered=(EVIL,)))
-    put(Checkpoint((FileState(EVIL, saved, EVIL),), not_covered=(EVIL,)))
+    state = FileState(evil, saved, after=SavedFile.from_blob(after))
+    put(Checkpoint((state, FileState(evil, saved)), "restore", not_covered=(evil,)))
+    put(Checkpoint((FileState(evil, saved, evil),), not_covered=(evil,)))
 
 
 def commands():

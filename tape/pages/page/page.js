@@ -93,10 +93,11 @@
   buildTree();
 
   // --- small things ---------------------------------------------------------------------------
+  // Every text comes through here: its control characters are made visible.
   const el = (tag, cls, ...inside) => {
     const node = document.createElement(tag);
     if (cls) node.className = cls;
-    node.append(...inside.filter((one) => one !== null && one !== undefined && one !== ""));
+    for (const one of inside) if (one !== null && one !== undefined && one !== "") node.append(typeof one === "string" ? visible(one) : one);
     return node;
   };
   const button = (cls, act, ...inside) => {
@@ -127,7 +128,7 @@
   const link = (target, ...inside) => {
     if (!/^(https?:\/\/|mailto:)/i.test(target)) return el("span", "", ...inside, ` (${target})`);
     const node = el("a", "", ...inside);
-    node.href = target; node.rel = "noopener noreferrer nofollow"; node.target = "_blank"; node.title = target;
+    node.href = target; node.rel = "noopener noreferrer nofollow"; node.target = "_blank"; node.title = visible(target);
     return node;
   };
   const inline = (text, depth = 0) => {
