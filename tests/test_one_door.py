@@ -71,9 +71,7 @@ PROJECT = (
 )
 HERE = "the workspace where it is on this machine; in a place another module does it, or asks there"
 ALONE = "works on this machine alone, and docs/places.md says so"
-JUDGES = (
-    "judges by names and links here; in a place real paths are asked there, the rest is not known"
-)
+JUDGES = "judges by names and links here; in a place `place_names` asks for them there"
 EXCEPTIONS = {
     "gong/cli/": OWN,
     "gong/evals/": "tasks that agents are measured by, in sandboxes of their own",

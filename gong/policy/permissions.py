@@ -22,7 +22,6 @@ import asyncio
 import os
 import posixpath
 import tempfile
-import threading
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -69,6 +68,7 @@ if TYPE_CHECKING:
     from .call_judge import CallJudge
     from .commands.analysis import CommandAnalysis
     from .commands.invocation import PathContext
+    from .files.place_names import PlaceNames
     from .files.tracked_files import ListChanged
 
 
@@ -130,8 +130,8 @@ class PermissionPolicy:
     """Rules that a person allowed for this session."""
     run_rules: RuleSet = NO_RULES
     """Rules of the skills that are used, until the run ends: to allow and to deny."""
-    find_elsewhere: Callable[[str], str] | None = None
-    """Finds real paths in the place where calls act; None on this machine."""
+    open_names: Callable[[], PlaceNames] | None = None
+    """Opens what a judgement knows of names in the place where calls act; None on this machine."""
     _asking: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def move_to(self, folder: str, home: str, env: ExecutionEnvironment) -> None:
@@ -142,22 +142,19 @@ class PermissionPolicy:
         self.cwd, self.home, self.folders, self.own_folders = folder, home, (), ()
         self.exported, self.find_git_programs = frozenset(), lambda: ()
         self.list_changed = lambda _top, _words: None
-        loop, known = asyncio.get_running_loop(), dict[str, str]()
+        from .files.place_names import PlaceNames  # only in a place
 
-        def find(path: str) -> str:
-            if threading.current_thread() is threading.main_thread():
-                return known.get(path) or posixpath.normpath(path)  # the loop cannot wait
-            known[path] = asyncio.run_coroutine_threadsafe(env.real_path(path), loop).result()
-            return known[path]
-
-        self.find_elsewhere = find
+        self.open_names = partial(PlaceNames, env, asyncio.get_running_loop(), {})
 
     @property
     def roots(self) -> tuple[str, ...]:
         """The folders in which files may be read unasked, and edited in accept_edits."""
-        if self.find_elsewhere is not None:
+        if self.open_names is not None:
+            from .files.real_paths import ELSEWHERE
+
+            place = ELSEWHERE.get() or self.open_names()
             named = (self.cwd, *self.folders, "/tmp")
-            return tuple(dict.fromkeys((*named, *map(self.find_elsewhere, named))))
+            return tuple(dict.fromkeys((*named, *map(place.find_real, named))))
         temporary = {"/tmp", tempfile.gettempdir()}
         if self.is_confined:
             places = {self.cwd, os.path.realpath(self.cwd)}
@@ -173,7 +170,7 @@ class PermissionPolicy:
         from .files.real_paths import find_real_path, match_files
         from .files.repositories import find_repository
 
-        found = find_repository(self.cwd) if self.find_elsewhere is None else None
+        found = find_repository(self.cwd)
         return PathContext(
             self.cwd,
             self.home,
@@ -189,7 +186,7 @@ class PermissionPolicy:
         """Return the rule that denies to read an absolute path, or where it leads; "" if none."""
         from .files.real_paths import ELSEWHERE, list_names  # few prompts name files
 
-        token = ELSEWHERE.set(self.find_elsewhere)
+        token = ELSEWHERE.set(None if self.open_names is None else self.open_names())
         try:
             names = (posixpath.normpath(path), *list_names(path, (self.cwd, *self.folders)))
         finally:
@@ -355,7 +352,7 @@ class PermissionPolicy:
         """
         from .files.real_paths import ELSEWHERE
 
-        token = ELSEWHERE.set(self.find_elsewhere)
+        token = ELSEWHERE.set(None if self.open_names is None else self.open_names())
         try:
             return self._judge(name, arguments, commands)
         finally:

@@ -476,6 +476,17 @@ class PlaceEnvironment:
             entries.append(DirEntry(item.path, is_dir, None if is_dir else state.size))
         return tuple(entries)
 
+    async def list_names(
+        self, folder: str, depth: int, without: Collection[str] = ()
+    ) -> list[FoundPath]:
+        """Return what lies below a folder, `depth` levels deep; links are not followed.
+
+        Folders of the names in `without` are left out.
+        """
+        tests = [word for name in sorted(without) for word in ("-o", "-name", name)][1:]
+        pruned = ["-type", "d", "(", *tests, ")", "-prune", "-o"] if tests else []
+        return await self._walk(self._resolve_path(folder), None, depth, pruned)
+
     async def grep(self, path: str, search: Search, root: str | None = None) -> LineMatches:
         """Search the text files at or below `path`; see the protocol."""
         place = path if root is not None else self._resolve_path(path)

@@ -21,13 +21,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from ...env.globs import compile_glob
 from ...env.search import IGNORE_FILE, extend_ignore_rules, load_ignore_rules
 from ..commands.tables import load_tables
-from .links import PASSED_FOLDERS
-from .real_paths import MAX_MATCHES
+from .place_names import PASSED_FOLDERS
+from .real_paths import ELSEWHERE, MAX_MATCHES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from ...env.search import IgnoreRules
+    from .place_names import PlaceNames
 
 _CODE: tuple[str, ...] = (
     ".py", ".pyc", ".pyi", ".go", ".rs", ".ts", ".js", ".java", ".rb", ".cs", ".kt", ".swift",
@@ -62,7 +63,9 @@ def list_tree(tree: FileTree, *, every: bool) -> Iterator[str]:
     """
     try:
         fits = compile_glob(tree.glob).matches if tree.glob else None
-        rules = None if tree.ignored else load_ignore_rules(tree.folder)
+        # In a place all is looked at: what .gitignore says there is not read for a judgement.
+        ignored = tree.ignored or ELSEWHERE.get() is not None
+        rules = None if ignored else load_ignore_rules(tree.folder)
     except (OSError, ValueError):  # no glob, or no path: the tool will say so
         return
     waiting: deque[tuple[str, IgnoreRules | None]] = deque([(tree.folder, rules)])
@@ -71,7 +74,7 @@ def list_tree(tree: FileTree, *, every: bool) -> Iterator[str]:
         folder, outer = waiting.popleft()
         listing = _list_folder(folder, hidden=tree.hidden)
         looked_at += len(listing.files) + len(listing.links) + len(listing.folders)
-        rules = extend_ignore_rules(folder, listing.special, outer) if not tree.ignored else None
+        rules = extend_ignore_rules(folder, listing.special, outer) if not ignored else None
         names = listing.files if every else choose_names(folder, listing.files)
         for name in sorted((*names, *(listing.links if tree.links else ()))):
             path = f"{folder}/{name}"
@@ -97,6 +100,8 @@ class _Listed(NamedTuple):
 
 
 def _list_folder(folder: str, *, hidden: bool) -> _Listed:
+    if (place := ELSEWHERE.get()) is not None:
+        return _list_there(place, folder, hidden=hidden)
     listing = _Listed([], [], [], set())
     try:
         with os.scandir(folder) as entries:
@@ -114,6 +119,15 @@ def _list_folder(folder: str, *, hidden: bool) -> _Listed:
                     listing.folders.append(name)
     except (OSError, ValueError):
         pass
+    return listing
+
+
+def _list_there(place: PlaceNames, folder: str, *, hidden: bool) -> _Listed:
+    listing = _Listed([], [], [], set())
+    for name, file in place.list_folder(place.find_real(folder)).items():
+        if name[:1] != "." or hidden:
+            rows = listing.folders if file.is_folder else listing.files
+            (listing.links if file.is_link else rows).append(name)
     return listing
 
 

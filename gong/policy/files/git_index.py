@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ...git_folders import list_entries, locate_git_folder
 from ..commands.tables import has_pattern_match, load_tables
+from .real_paths import ELSEWHERE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,6 +46,8 @@ class TrackedFile(NamedTuple):
     @property
     def is_changed(self) -> bool:
         """Whether the file on the disk may differ from what was last recorded."""
+        if ELSEWHERE.get() is not None:
+            return True
         try:
             status = os.stat(self.path)  # a path as git has it
         except OSError:
@@ -55,6 +58,12 @@ class TrackedFile(NamedTuple):
 
 def list_tracked_credentials(folder: str) -> Iterator[TrackedFile]:
     """Yield the files of the repository around a folder that may hold credentials, by name."""
+    if (elsewhere := ELSEWHERE.get()) is not None:
+        top = elsewhere.find_repository(folder)
+        index = None if top is None else elsewhere.read_file(f"{top}/.git/index")
+        for entry in _parse_index(index) if index else ():
+            yield entry._replace(path=f"{top}/{entry.path}")
+        return
     repository = locate_git_folder(folder)
     if repository is None:
         return
@@ -71,7 +80,10 @@ def list_tracked_credentials(folder: str) -> Iterator[TrackedFile]:
 def _read_index(name: str, _mtime: int, _size: int) -> tuple[TrackedFile, ...]:
     """Return the files of an index, by their paths in the repository; raises OSError."""
     with open(name, "rb") as file:
-        data = file.read()
+        return _parse_index(file.read())
+
+
+def _parse_index(data: bytes) -> tuple[TrackedFile, ...]:
     tracked = []
     for entry, path in _list_entries(data):
         mtime, size = (

@@ -21,7 +21,17 @@ from typing import TYPE_CHECKING
 from ..commands.invocation import is_inside
 from ..commands.matching import find_reader_of, has_any_option, list_operands
 from ..commands.tables import load_tables
-from .real_paths import MAX_MATCHES, LinkResolver, find_real_path, has_wildcard, match_files
+from .place_names import PASSED_FOLDERS
+from .real_paths import (
+    MAX_MATCHES,
+    LinkResolver,
+    find_real_path,
+    has_wildcard,
+    is_folder,
+    is_program,
+    list_folder,
+    match_files,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -30,8 +40,6 @@ if TYPE_CHECKING:
     from ..commands.invocation import Invocation
     from .real_paths import Match
 
-PASSED_FOLDERS = {".git", ".hg", ".svn", "node_modules", "site-packages", ".tox", ".nox"}
-"""Folders of programs, which hold none of the user's files."""
 _FOLLOWS: dict[str, tuple[str, ...]] = {
     "find": ("-L", "-follow"),
     "tree": ("-l",),
@@ -111,7 +119,7 @@ def find_followed_paths(
         if not has_any_option(use.arguments, options):
             continue
         named = [path for argument in use.arguments for path in list_argument_paths(use, argument)]
-        folders = [path for path in named if os.path.isdir(path)]
+        folders = [path for path in named if is_folder(path)]
         if not folders and use.name not in _NEEDS_FOLDER:
             folders = [*list_starts(use)]
         for folder in dict.fromkeys(folders):
@@ -127,17 +135,17 @@ def _walk_links(top: str, roots: Sequence[str], deep: bool) -> Iterator[str]:
         if place in seen:
             continue
         seen.add(place)
-        with suppress(OSError, ValueError), os.scandir(folder) as entries:
-            for child in sorted(entries, key=lambda entry: entry.name):
+        with suppress(OSError, ValueError):
+            for name, child in sorted(list_folder(folder).items()):
                 looked_at += 1
-                is_link = child.is_symlink()
-                if not _is_program(child.path) if is_link else behind and not child.is_dir():
-                    yield child.path
-                if child.name in PASSED_FOLDERS or not child.is_dir():
+                path = os.path.join(folder, name)
+                if not is_program(path) if child.is_link else behind and not child.is_folder:
+                    yield path
+                if name in PASSED_FOLDERS or not child.is_folder:
                     continue
-                real = find_real_path(child.path) if is_link else ""
-                if deep or not is_link or any(is_inside(real, root) for root in roots):
-                    waiting.append((child.path, behind or is_link))
+                real = find_real_path(path) if child.is_link else ""
+                if deep or not child.is_link or any(is_inside(real, root) for root in roots):
+                    waiting.append((path, behind or child.is_link))
 
 
 def list_starts(use: Invocation) -> Iterator[str]:
@@ -162,9 +170,9 @@ def _list_opened_paths(use: Invocation, match: Match) -> Iterator[str]:
         shows = reads.isdisjoint(argument.text for argument in (*operands[:1], *use.arguments))
     for argument in use.arguments:
         for path in list_argument_paths(use, argument, match):
-            if shows and (use.name == "git" or not os.path.isdir(path)):
+            if shows and (use.name == "git" or not is_folder(path)):
                 yield os.path.dirname(path)
-            elif is_known or not _is_program(path):
+            elif is_known or not is_program(path):
                 yield path
 
 
@@ -177,11 +185,6 @@ def _is_known_opener(use: Invocation) -> bool | None:
     if reader is not None and not reader.opens:
         return None
     return reader is not None or use.name in tables.words.fetchers
-
-
-def _is_program(path: str) -> bool:
-    """Whether it is a program: `.venv/bin/python` is often a link to one of the system."""
-    return os.path.isfile(path) and os.access(path, os.X_OK)
 
 
 def list_argument_paths(
@@ -219,7 +222,7 @@ def _list_made_links(uses: Iterable[Invocation]) -> Iterator[tuple[str, str]]:
         for start in list_starts(use):
             name = os.path.join(start, last)
             for target in targets or [last]:
-                inside = os.path.isdir(name) or not targets
+                inside = is_folder(name) or not targets
                 folder = (name if targets else start) if inside else os.path.dirname(name)
                 base = os.path.basename(target.rstrip("/"))
                 place = os.path.join(folder, base) if inside else name

@@ -11,7 +11,6 @@ mode, and a rule allows it only where it names the very file.
 
 from __future__ import annotations
 
-import os
 import posixpath
 from typing import TYPE_CHECKING
 
@@ -27,7 +26,7 @@ from ..commands.tables import has_pattern_match, load_tables
 from ..commands.variables import SETTING_BUILTINS
 from ..commands.wrappers import drop_harmless_execs, is_name_reader
 from .links import list_argument_paths, list_starts
-from .real_paths import find_real_path, has_wildcard, match_files
+from .real_paths import find_real_path, has_wildcard, is_there, match_files
 from .searched_files import list_copied_files
 
 if TYPE_CHECKING:
@@ -132,7 +131,7 @@ def _list_reached_paths(use: Invocation, folders: Sequence[str]) -> Iterator[str
                 folder for folder in above if any(is_inside(folder, each) for each in paths[:-1])
             )
         copied = list_copied_files(paths)
-        is_known = all(map(os.path.lexists, paths[:-1]))
+        is_known = all(map(is_there, paths[:-1]))
         yield from above if copied is None or not is_known else copied
 
 

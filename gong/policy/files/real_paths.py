@@ -13,9 +13,12 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from ..commands.invocation import is_inside
+from .place_names import NamedFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from .place_names import PlaceNames
 
     Match = Callable[[str], Iterable[str]]
     """Returns what a path with wildcards stands for."""
@@ -25,14 +28,14 @@ MAX_MATCHES = 20_000
 _WILD = frozenset("*?[")
 
 
-ELSEWHERE: ContextVar[Callable[[str], str] | None] = ContextVar("elsewhere", default=None)
-"""Finds the real path in another place, for judgements of what is done there."""
+ELSEWHERE: ContextVar[PlaceNames | None] = ContextVar("elsewhere", default=None)
+"""The names of another place, for judgements of what is done there."""
 
 
 def find_real_path(path: str) -> str:
     """Return where an absolute path leads, links followed; without `..` in every case."""
-    if (find := ELSEWHERE.get()) is not None:
-        return find(path)
+    if (place := ELSEWHERE.get()) is not None:
+        return place.find_real(path)
     with suppress(OSError, ValueError):
         return os.path.realpath(path)
     return os.path.normpath(path)
@@ -40,7 +43,8 @@ def find_real_path(path: str) -> str:
 
 def match_files(path: str) -> Iterator[str]:
     """Yield what a path with wildcards matches, as a shell would."""
-    if ELSEWHERE.get() is not None:
+    if (place := ELSEWHERE.get()) is not None:
+        yield from islice(place.match(path), MAX_MATCHES)
         return
     with suppress(OSError, ValueError):
         yield from islice(iglob(path), MAX_MATCHES)
@@ -60,8 +64,50 @@ def build_match() -> Match:
 
 def has_wildcard(path: str) -> bool:
     """Return whether a path has a wildcard, and no file has this very name."""
-    is_here = ELSEWHERE.get() is None
-    return not _WILD.isdisjoint(path) and not (is_here and os.path.lexists(path))
+    return not _WILD.isdisjoint(path) and not is_there(path)
+
+
+def is_there(path: str) -> bool:
+    """Return whether there is something at a path, a link that leads nowhere included."""
+    if (place := ELSEWHERE.get()) is not None:
+        return place.find_file(path) is not None
+    with suppress(OSError, ValueError):
+        return os.path.lexists(path)
+    return False
+
+
+def is_folder(path: str) -> bool:
+    """Return whether a path leads to a folder."""
+    if (place := ELSEWHERE.get()) is not None:
+        file = place.find_file(path)
+        return file is not None and file.is_folder
+    return os.path.isdir(path)
+
+
+def is_file(path: str) -> bool:
+    """Return whether a path leads to a file."""
+    if (place := ELSEWHERE.get()) is not None:
+        file = place.find_file(path)
+        return file is not None and not file.is_folder
+    return os.path.isfile(path)
+
+
+def is_program(path: str) -> bool:
+    """Return whether a path leads to a file that may be run."""
+    if (place := ELSEWHERE.get()) is not None:
+        file = place.find_file(path)
+        return file is not None and file.is_program
+    return os.path.isfile(path) and os.access(path, os.X_OK)
+
+
+def list_folder(path: str) -> dict[str, NamedFile]:
+    """Return what a folder holds, by name; raises OSError, ValueError."""
+    if (place := ELSEWHERE.get()) is not None:
+        return {**place.list_folder(place.find_real(path))}
+    with os.scandir(path) as entries:
+        return {
+            entry.name: NamedFile(entry.is_symlink(), is_folder=entry.is_dir()) for entry in entries
+        }
 
 
 class LinkResolver:

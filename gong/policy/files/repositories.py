@@ -9,11 +9,12 @@ from __future__ import annotations
 import posixpath
 from typing import TYPE_CHECKING
 
-from ...git_folders import locate_git_folder
-from .real_paths import find_real_path
+from tape.folders import locate_repository
+
+from ...git_folders import GitFolder, locate_git_folder
+from .real_paths import ELSEWHERE, find_real_path
 
 if TYPE_CHECKING:
-    from ...git_folders import GitFolder
     from ..commands.invocation import Invocation
 
 
@@ -52,6 +53,16 @@ def list_git_folders(use: Invocation) -> tuple[str | None, ...]:
     return tuple(None if folder is None else find_real_path(folder) for folder in folders)
 
 
+def find_top(folder: str) -> str | None:
+    """Return the top folder of the repository around a folder; None without one."""
+    if (elsewhere := ELSEWHERE.get()) is not None:
+        return elsewhere.find_repository(folder)
+    return locate_repository(folder)
+
+
 def find_repository(folder: str) -> GitFolder | None:
     """Return the repository that git would find for a folder, links resolved; None without one."""
+    if ELSEWHERE.get() is not None:
+        top = find_top(folder)
+        return None if top is None else GitFolder(top, f"{top}/.git")
     return locate_git_folder(find_real_path(folder))

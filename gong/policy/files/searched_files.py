@@ -17,7 +17,7 @@ user's files and are passed over.
 from __future__ import annotations
 
 import os
-from glob import iglob
+from contextlib import suppress
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -31,7 +31,15 @@ from .links import (
     find_linked_paths,
     list_starts,
 )
-from .real_paths import build_match, find_real_path, has_wildcard
+from .real_paths import (
+    build_match,
+    find_real_path,
+    has_wildcard,
+    is_file,
+    is_folder,
+    list_folder,
+    match_files,
+)
 from .tracked_files import find_shown_files
 
 if TYPE_CHECKING:
@@ -105,7 +113,7 @@ def _choose_matches(paths: Iterable[str], *, every: bool) -> Iterator[str]:
 
 def find_searched_files(folder: str, glob: str | None, *, every: bool) -> Iterator[str]:
     """Yield the files that a search of a file tool looks in, below a folder or the file itself."""
-    if os.path.isfile(folder):  # a name of any kind
+    if is_file(folder):  # a name of any kind
         yield folder
     else:
         yield from list_tree(FileTree(folder, ignored=False, links=False, glob=glob), every=every)
@@ -125,11 +133,23 @@ def list_copied_files(paths: Sequence[str]) -> list[str] | None:
         # `cp -r a/. b` makes b/x of a/x, `cp -r a b` b/a/x
         for place in (target, os.path.join(target, os.path.basename(source))):
             copied.append(place)
-            for folder, _, names in os.walk(source):
+            for folder, names in _walk_files(source):
                 copied += (f"{place}{folder[len(source) :]}/{name}" for name in names)
                 if len(copied) > _MAX_COPIED:
                     return None
     return copied
+
+
+def _walk_files(top: str) -> Iterator[tuple[str, list[str]]]:
+    """Yield each folder at and below one, with the names of its files; no link is followed."""
+    waiting = [top]
+    while waiting:
+        folder = waiting.pop()
+        with suppress(OSError, ValueError):
+            listed = list_folder(folder)
+            inner = {name for name, file in listed.items() if file.is_folder}
+            yield folder, [name for name in listed if name not in inner]
+            waiting += [f"{folder}/{name}" for name in inner if not listed[name].is_link]
 
 
 def is_showing(name: str) -> bool:
@@ -179,8 +199,8 @@ def _build_trees(operands: Arguments, use: Invocation, like: FileTree) -> Iterat
     for operand in operands:
         if operand.known:
             for path in use.places.paths(operand):
-                paths = iglob(path) if operand.glob else (path,)
-                yield from (like._replace(folder=each) for each in paths if os.path.isdir(each))
+                paths = match_files(path) if operand.glob else (path,)
+                yield from (like._replace(folder=each) for each in paths if is_folder(each))
 
 
 def _build_grep_trees(use: Invocation) -> Iterator[FileTree]:

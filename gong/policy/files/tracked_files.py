@@ -19,13 +19,12 @@ from fnmatch import fnmatchcase
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from tape.folders import locate_repository
-
 from ...shell.expansion import Argument
 from ..commands.matching import has_any_option, list_operands, list_options
 from ..commands.tables import load_tables
 from .git_index import is_credentials_path, list_tracked_credentials
-from .repositories import list_git_folders
+from .real_paths import is_there
+from .repositories import find_top, list_git_folders
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -116,7 +115,7 @@ def _find_compared(
 ) -> Iterator[str]:
     """Yield the files that are chosen, of a diff only those that it shows."""
     words = _list_compared(command, use, chosen)
-    top = locate_repository(folder) or folder
+    top = find_top(folder) or folder
     changed = list_changed(top, words) if words else None
     if changed is not None:
         yield from (
@@ -185,7 +184,7 @@ def _choose_files(command: str, use: Invocation, folder: str) -> _Chosen | None:
     """Return which files are chosen; None where each is named, so that its name is judged."""
     texts = [argument.text for argument in use.arguments]
     named = _list_named_words(command, use)
-    revisions = [word for word in named if not os.path.lexists(f"{folder}/{word}")]
+    revisions = [word for word in named if not is_there(f"{folder}/{word}")]
     paths = [word for word in named if word not in revisions]
     if "--" in texts:
         paths = texts[texts.index("--") + 1 :]
@@ -196,7 +195,7 @@ def _choose_files(command: str, use: Invocation, folder: str) -> _Chosen | None:
     if inside and inside.keys() == {*revisions} and not paths:
         if command == "show":
             return None  # `git show REV:FILE` shows this file, or what a folder is called
-        top = locate_repository(folder) or folder
+        top = find_top(folder) or folder
         paths = [path if path[:2] == "./" else f"{top}/{path}" for path in inside.values()]
     without = [_EXCLUDED.sub("", path) for path in paths if _EXCLUDED.match(path)]
     included = [path for path in paths if not _EXCLUDED.match(path)]
