@@ -26,6 +26,9 @@ with tape.writer() as writer:
     for number in range(count):
         writer.append(User((Text(f"{me} {number}"),)))
         writer.barrier()
+        if not number:
+            print("begun", flush=True)
+            sys.stdin.readline()
 """
 )
 FORK = (
@@ -33,17 +36,40 @@ FORK = (
     + """
 print("ready", flush=True)
 sys.stdin.readline()
+made = []
 for number in range(count):
     name = tape.fork(tape.head("main"))
-    print(name, flush=True)
+    made.append(name)
     with tape.writer(name) as writer:
         writer.append(User((Text(name),)))
+    if not number:
+        print("begun", flush=True)
+        sys.stdin.readline()
+print(*made)
+"""
+)
+AGAIN = (
+    START
+    + """
+print("ready", flush=True)
+sys.stdin.readline()
+made = []
+for number in range(count):
+    with tape.writer() as writer:
+        made.append(writer.append(User((Text(me),))).id)
+    if not number:
+        print("begun", flush=True)
+        sys.stdin.readline()
+print(*made)
 """
 )
 
 
 def at_once(script, path, tape, count):
-    """Run a script twice at once; return what each said, first the line before the start."""
+    """Run a script twice at once; return what each said, first the line before the start.
+
+    Neither goes on after its first step before both have done theirs, so that they overlap.
+    """
     command = [sys.executable, "-c", script, str(path), tape]
     with ExitStack() as stack:
         running = [
@@ -58,12 +84,18 @@ def at_once(script, path, tape, count):
             for me in ("a", "b")
         ]
         ready = [process.stdout.readline().strip() for process in running]
-        for process in running:
-            process.stdin.write("go\n")
-            process.stdin.flush()
+        start_both(running)
+        assert [process.stdout.readline() for process in running] == ["begun\n"] * 2
+        start_both(running)
         said = [process.communicate()[0].split() for process in running]
         assert [process.returncode for process in running] == [0, 0]
     return [[first, *rest] for first, rest in zip(ready, said, strict=True)]
+
+
+def start_both(running):
+    for process in running:
+        process.stdin.write("go\n")
+        process.stdin.flush()
 
 
 def span(tape, branch):
@@ -98,17 +130,9 @@ def test_two_concurrent_forks_never_share_a_name_or_a_phase(tmp_path):
 
 
 def test_two_who_open_again_and_again_lose_nothing(tmp_path):
-    again = START + (
-        "for number in range(count):\n"
-        "    with tape.writer() as writer:\n"
-        "        print(writer.append(User((Text(me),))).id, flush=True)\n"
-    )
-    script = again.replace(
-        "for number", 'print("ready", flush=True); sys.stdin.readline()\nfor number'
-    )
     store = making.store_in(tmp_path)
     with store.create(making.beginning()) as tape:
-        said = at_once(script, tmp_path, tape.id, 60)
+        said = at_once(AGAIN, tmp_path, tape.id, 60)
         folder = making.folder_of(store, tape)
         held = [one.entry["id"] for lines in reader.phases(folder).values() for one in lines]
         made = [entry for _, *ids in said for entry in ids]
