@@ -84,8 +84,8 @@ class BackgroundPusher(WriteObserver):
         if not is_last and (began_at is None or self._monotonic() - began_at >= _INTERVAL):
             self._start_push(tape.id)
 
-    def follow_end(self, tape: Tape) -> None:
-        """Push what was written."""
+    def follow_end(self, tape: Tape, *, is_failed: bool = False) -> None:  # noqa: ARG002
+        """Push what was written, and synced: a push syncs before it reads."""
         self._start_push(tape.id)
         self._began_at.pop(tape.id, None)
 

@@ -36,8 +36,11 @@ class WriteObserver(ABC):
         """
 
     @abstractmethod
-    def follow_end(self, tape: Tape) -> None:
-        """Do what follows when the last writer, or change, of a tape ended."""
+    def follow_end(self, tape: Tape, *, is_failed: bool = False) -> None:
+        """Do what follows when the last writer, or change, of a tape ended.
+
+        `is_failed` says that it could not sync what it wrote.
+        """
 
     def on_folder_change(
         self, tapes: int, tape: str = "", folder: str = "", *, comes: bool = False
@@ -73,7 +76,8 @@ class WriteObserver(ABC):
         if self._index is not None:
             self._index.on_end(tape, changes)
         if self._end_change(tape.id):
-            self.follow_end(cast("Tape", tape))
+            is_failed = changes is not None and changes.fails
+            self.follow_end(cast("Tape", tape), is_failed=is_failed)
 
     def on_redact(self, tape: str, *, scrubs: bool) -> None:
         """Let the index delete what was redacted."""

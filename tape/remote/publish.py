@@ -171,10 +171,13 @@ class Publisher(WriteObserver):
         """Publish what was synced; raise Overtaken or RemoteUnavailable."""
         self._publish(tape, branches, continues=not is_last)
 
-    def follow_end(self, tape: Tape) -> None:
-        """Publish what is left, name all of it in the push log, and end the leases."""
+    def follow_end(self, tape: Tape, *, is_failed: bool = False) -> None:
+        """Publish what is left, name all of it in the push log, and end the leases.
+
+        Of what could not be synced nothing is published: this machine may lose it.
+        """
         try:
-            if not self._is_failing:  # else the writer was told
+            if not self._is_failing and not is_failed:  # else the writer was told
                 self._publish(tape, frozenset(), continues=False)
                 self._tapes[tape.id].is_growing = False
                 with suppress(RemoteUnavailable):  # the log says what there is; leases grow old

@@ -125,6 +125,8 @@ class Changes(Struct, gc=False):
     labels: set[str] = field(default_factory=set)
     ends: bool = False
     """Whether the writer ends with them."""
+    fails: bool = False
+    """Whether it ends as not all of them could be synced."""
 
     def add(self, other: Changes) -> None:
         """Add the changes of another move or writer."""

@@ -375,6 +375,7 @@ class Writer:
             with self._tape.journal.open_moves(changes=self._changes) as moves:
                 yield moves
         except SyncFailed:
+            self._changes.fails = True
             self._release_lock()
             raise
 
@@ -424,6 +425,7 @@ class Writer:
         self._close_file()
         self._lock.close()
         if self._tape.projection is not None:
+            self._changes.fails = self._changes.fails or self._dirty
             self._tape.projection.on_end(self._tape, self._changes)
 
     def __enter__(self) -> Self:

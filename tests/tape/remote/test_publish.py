@@ -1,5 +1,6 @@
 """Writers whose barriers wait for a remote: what a barrier acknowledged is there."""
 
+import shutil
 from contextlib import suppress
 
 import pytest
@@ -164,6 +165,29 @@ def test_a_remote_that_is_away_stops_the_writer_and_nothing_is_lost(published, o
         writer.close()
     other.pull()
     assert read_texts(other) == read_texts(published) == ["one", "two", "three"]
+
+
+def test_what_could_not_be_synced_is_not_published(published, remote):
+    """A machine may lose it; and the writer says why it stops, not what follows from that."""
+    identity = begin(published, "one")
+    before = [*remote.list("")]
+    with published.store.open(identity) as tape:
+        writer = tape.writer()
+        writer.append(making.say("two"))
+        folder = making.folder_of(published.store, tape)
+        with (folder / "phases" / tape.head().phase / "entries.jsonl").open("ab") as file:
+            file.write(b"from somebody else")
+        with pytest.raises(Overtaken):
+            writer.barrier()
+        assert [one.key for one in remote.list("t/")] == [
+            one.key for one in before if one.key.startswith("t/")
+        ]
+    with published.store.open(identity) as tape:
+        writer = tape.writer()
+        writer.append(making.say("three"))
+        shutil.rmtree(folder)
+        with pytest.raises(Overtaken, match="was deleted or replaced"):
+            writer.barrier()
 
 
 def test_closing_without_the_remote_keeps_what_was_written(published, other, remote):
