@@ -33,12 +33,12 @@ def anchored(tape):
 
 @pytest.fixture
 def disk(tmp_path):
-    """A file system of one megabyte, where this user may mount one."""
+    """A file system of four megabytes, where this user may mount one."""
     place = tmp_path / "disk"
     place.mkdir()
     try:
         done = subprocess.run(
-            ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", place],
+            ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", place],
             capture_output=True,
             check=False,
         )
@@ -74,7 +74,7 @@ def judged(store, tape, known):
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_a_disk_with_any_room_left_refuses_or_does_it_whole(disk, name):
     refused = 0
-    for left in range(24):
+    for left in range(48):
         store = Store(disk / str(left))
         with store.create(making.beginning()) as tape:
             making.write(tape, "before")

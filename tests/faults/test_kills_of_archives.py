@@ -29,11 +29,14 @@ from tape.store.packed import PACKED_SUFFIX
 from tests.faults.histories import small
 from tests.faults.kills import CONTEXT, kill_at_random, measure
 from tests.tape import making
-from tests.tape.making import BUDGET
+from tests.tape.making import BUDGET, SHARE
 
 pytestmark = pytest.mark.slow
 
-KILLS = {"archive": 300 * BUDGET, "unarchive": 150 * BUDGET, "append": 150 * BUDGET}
+KILLS = {
+    name: count * BUDGET // SHARE
+    for name, count in {"archive": 300, "unarchive": 150, "append": 150}.items()
+}
 SECRET = "what the first write says"
 
 

@@ -26,12 +26,12 @@ from tape.store.store import Store
 from tape.unite.stores import unite_stores
 from tests.faults.kills import kill_at_random, kill_once, measure
 from tests.tape import making
-from tests.tape.making import BUDGET
+from tests.tape.making import BUDGET, SHARE
 from tests.tape.unite.test_tapes import STEPS, Clock
 
 pytestmark = pytest.mark.slow
 
-KILLS = 100 * BUDGET
+KILLS = 100 * BUDGET // SHARE
 ENOUGH = 3
 Heads = dict[str, tuple[dict[str, str], dict[str, str], str | None, str]]
 
