@@ -63,10 +63,11 @@ def make_store(path: Path, tapes: int) -> Store:
 
 
 def push(store: Store, remote: Remote, name: str) -> int:
-    """Push all tapes of a store, and return how many chunks it took."""
-    with Cursor.open(store.path, name) as cursor:
-        tapes = [store.read_tape_id(folder) for folder in store.folders()]
-        return sum(done.chunks for done in Pusher(store, remote, cursor).push(tapes))
+    """Push what the index says has changed, as `tape push` does; return how many chunks it took."""
+    with open_store(store.path) as library, Cursor.open(store.path, name) as cursor:
+        stamps = find_changed(library, cursor)
+        pusher = Pusher(store, remote, cursor, stamps=stamps)
+        return sum(done.chunks for done in pusher.push([*stamps]))
 
 
 def pull(store: Store, remote: Remote, name: str) -> int:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..archive.contents import mask_blob
 from ..errors import NotFound, TapeError
 from ..masking.secrets import MaskedJson, mask_json
-from ..model.entries import Redact
+from ..model.entries import Anchor, Redact
 from ..model.line import read_id, read_type
 from ..model.summary import ANCHOR_PAGE
 from ..store.blobs import find_blob_hashes
@@ -79,8 +79,7 @@ def plan_chunks(
     unless secrets may go too (`raw`), and Damaged.
     """
     builder = ChunkBuilder(tape, known, replica, person)
-    refs = tape.refs()
-    lines = find_missing_lines(tape, refs, known)
+    refs, lines = find_missing_lines(tape, known)
     phases = refs.phases()
     for phase in tape.phases.list_with_origin():
         if phase in phases or phase == ORIGIN:
@@ -100,10 +99,10 @@ def plan_chunks(
 
 def is_complete(tape: Tape, known: TapeCursor) -> bool:
     """Return whether a push would bring nothing of a tape to a remote that has `known`."""
-    refs = tape.refs()
+    refs, lines = find_missing_lines(tape, known)
     phases = refs.phases()
     return not (
-        find_missing_lines(tape, refs, known)
+        lines
         or (known.journal and _find_differences(tape, known))
         or any(
             any(_read_missing_runs(tape, phase, known.sizes.get(phase), is_synced=True))
@@ -127,11 +126,13 @@ class ChunkBuilder:
 
     def add(self, phase: str, offset: int, run: bytes) -> None:
         """Add whole lines of a phase."""
-        if offset == 0 and self._tape.phases.folder.has(phase):
-            with self._tape.phases.folder.sub(phase) as folder:
-                if folder.has(ANCHOR_PAGE):
-                    page = folder.read(ANCHOR_PAGE)
-                    self._add_part(f"phases/{phase}/{ANCHOR_PAGE}", 0, page)
+        if offset == 0 and read_type(run) == Anchor.entry_type:
+            with (
+                suppress(FileNotFoundError),  # it is only for people
+                self._tape.phases.folder.sub(phase) as folder,
+            ):
+                page = folder.read(ANCHOR_PAGE)
+                self._add_part(f"phases/{phase}/{ANCHOR_PAGE}", 0, page)
         self._redacts = self._redacts or _has_redaction(run)
         self._blobs |= dict.fromkeys(digest.decode() for digest in find_blob_hashes(run))
         self._add_part(make_entries_path(phase), offset, run)
@@ -167,14 +168,11 @@ class ChunkBuilder:
         return plan
 
 
-def find_missing_lines(tape: Tape, refs: Refs, known: TapeCursor) -> list[tuple[str, bytes]]:
-    """Return hash and text of the lines of the journal that the remote does not have."""
-    if refs.damage:
-        raise refs.damage[0]
+def find_missing_lines(tape: Tape, known: TapeCursor) -> tuple[Refs, list[tuple[str, bytes]]]:
+    """Return the refs, and hash and text of the lines of the journal that the remote lacks."""
+    refs, lines = tape.journal.read_lines()
     there = {*known.journal}
-    text = tape.folder.read(JOURNAL_NAME)[: refs.size]
-    lines = ((decode_ref_line(line), line) for line in text.split(b"\n")[:-1])
-    return [(parsed.h, line) for parsed, line in lines if parsed and parsed.h not in there]
+    return refs, [(h, line) for h, line in lines if h not in there]
 
 
 def _read_missing_runs(
@@ -262,20 +260,13 @@ def align_journal(tape: Tape, known: TapeCursor) -> None:
 
 
 def _find_differences(tape: Tape, known: TapeCursor) -> list[dict[str, Any]]:
-    refs = tape.refs()
-    if refs.damage:
-        raise refs.damage[0]
-    text = tape.folder.read(JOURNAL_NAME)[: refs.size]
-    lines = {
-        parsed.h: line
-        for line in text.split(b"\n")[:-1]
-        if (parsed := decode_ref_line(line)) is not None
-    }
-    order = [h for h in known.journal if h in lines]
-    order += [h for h in lines if h not in {*known.journal}]
-    there = replay_journal(b"".join(lines[h] + b"\n" for h in order))
+    refs, own = tape.journal.read_lines()
+    lines = dict(own)
+    pushed = dict.fromkeys(h for h in known.journal if h in lines)
+    order = [*pushed, *(h for h in lines if h not in pushed)]
     if order == [*lines]:
         return []
+    there = replay_journal(b"".join(lines[h] + b"\n" for h in order))
     differences: list[dict[str, Any]] = []
     for name, moves in refs.branches.items():
         move = moves[-1]

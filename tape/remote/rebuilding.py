@@ -83,6 +83,6 @@ def _plan_again(
         if len(run) != size:
             raise Damaged(f"{phase}: its first {size} bytes are not here", file=phase)
         builder.add(phase, 0, blank_lines(run, redacted))
-    lines = dict(find_missing_lines(tape, tape.refs(), TapeCursor()))
+    lines = dict(find_missing_lines(tape, TapeCursor())[1])
     builder.add_journal([(h, lines[h]) for h in known.journal if h in lines])
     return builder.build(has_info=True)

@@ -126,7 +126,7 @@ class Folder(Descriptor):
 
     def sub(self, name: str) -> Folder:
         """Open the directory `name` in this one; links and paths are refused."""
-        fd = os.open(check_plain_name(name), os.O_RDONLY | os.O_DIRECTORY | _FLAGS, dir_fd=self.fd)
+        fd = open_folder(check_plain_name(name), dir_fd=self.fd)
         return Folder(fd, name, durable=self.durable)
 
     def make(self, name: str) -> Folder:
@@ -256,6 +256,11 @@ class Folder(Descriptor):
             # Some file systems sync names by themselves and refuse this.
             if error.errno not in (errno.EINVAL, errno.ENOTSUP):
                 raise SyncFailed(f"{self.name}: {error.strerror}") from error
+
+
+def open_folder(path: str, *, dir_fd: int | None = None) -> int:
+    """Open a directory, which is no link, and return its descriptor."""
+    return os.open(path, os.O_RDONLY | os.O_DIRECTORY | _FLAGS, dir_fd=dir_fd)
 
 
 def open_file(path: str | Path, flags: int = os.O_RDONLY, *, dir_fd: int | None = None) -> int:

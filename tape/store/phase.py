@@ -233,6 +233,12 @@ def _choose_read_size(last: int, rest: bytes) -> int:
     return max(min(4 * last, _CHUNK), _FIRST, len(rest))
 
 
+def _sort_phases(names: list[str], known: AbstractSet[str] = frozenset()) -> list[str]:
+    """Return the names of phases in order of their numbers, but for a copied past and `known`."""
+    left = [name for name in names if name not in known and name != ORIGIN]
+    return sorted((name for name in left if re.match(_NAME, name)), key=order_phases)
+
+
 class Phases:
     """The folder `phases/` of one tape.
 
@@ -273,11 +279,13 @@ class Phases:
 
         Names in `known` are left out.
         """
+        return _sort_phases(self._list_names(), known)
+
+    def _list_names(self) -> list[str]:
         names = self.folder.names()
         while self._is_left():  # it was being deleted
             names = self.folder.names()
-        left = [name for name in names if name not in known and name != ORIGIN]
-        return sorted((name for name in left if re.match(_NAME, name)), key=order_phases)
+        return names
 
     @property
     def has_origin(self) -> bool:
@@ -286,7 +294,8 @@ class Phases:
 
     def list_with_origin(self) -> list[str]:
         """Return the phase folders, oldest first, with a copied past before them."""
-        return [ORIGIN, *self.names()] if self.has_origin else self.names()
+        names = self._list_names()
+        return [*([ORIGIN] if ORIGIN in names else ()), *_sort_phases(names)]
 
     def open(self, name: str) -> PhaseFile:
         """Open the entries of a phase for reading; raise NotFound if it is missing."""
@@ -305,7 +314,7 @@ class Phases:
 
     def sync(self, name: str) -> None:
         """Sync the entries of a phase: whoever wrote them may have been killed before its sync."""
-        if self.folder.durable:
+        if self._folder.durable:
             with self.open(name) as file:  # that of an archived tape was synced
                 sync_file(file.fd)
 

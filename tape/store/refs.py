@@ -195,6 +195,8 @@ def decode_ref_line(line: bytes) -> RefLine | None:
         return None
     try:
         parsed = _DECODER.decode(line)
+        if parsed.h.encode() != line[6:22]:
+            return None
         for name in (parsed.branch, parsed.current, parsed.label):
             if name is not None:
                 check_ref_name("name", name)
@@ -268,6 +270,17 @@ class Journal:
         Needs no lock.
         """
         return self._replay_new_lines(self._read_bytes())
+
+    def read_lines(self) -> tuple[Refs, list[tuple[str, bytes]]]:
+        """Return the current state, and hash `h` and text of each line that it is made of.
+
+        Lines are without their newlines; raises Damaged for one that does not match its hash.
+        """
+        data = self._read_bytes()
+        refs = self._replay_new_lines(data)
+        if refs.damage:
+            raise refs.damage[0]
+        return refs, [(line[6:22].decode(), line) for line in data[: refs.size].split(b"\n")[:-1]]
 
     def _replay_new_lines(self, data: bytes) -> Refs:
         """Return the state of `data`; only the part that was not read before is parsed."""

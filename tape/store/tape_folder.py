@@ -29,7 +29,7 @@ import msgspec
 
 from ..errors import Damaged, NotFound, TapeError, WriteFailed
 from ..model.line import JSON_ERRORS
-from .disk import Folder, check_plain_name
+from .disk import Folder, check_plain_name, open_folder
 from .locks import hold_flock
 from .packed import PACKED_SUFFIX, PackedTape, open_unnamed_file
 
@@ -190,6 +190,8 @@ class TapeFolder(Folder):
 
     def _find(self) -> tuple[int, PackedTape | None]:
         """Open the form that is there; return its descriptor, and the file if that is it."""
+        with suppress(*_GONE):  # most are folders, so that is looked for first
+            return open_folder(f"{self._tapes}/{check_plain_name(self.name)}"), None
         with Folder.open(self._tapes, durable=self.durable) as tapes:
             for _ in range(_LOOKS - 1):
                 with suppress(*_GONE):

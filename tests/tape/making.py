@@ -24,7 +24,7 @@ Column = TypeVar("Column")
 BUDGET = int(os.environ.get("TEST_BUDGET", "1"))
 """How many times longer than usual to search: for a night, not for every commit."""
 SHARE = 10 if "TAPE_ENGINE" in os.environ else 1
-"""Of how many kills one is tried where each store has a remote, which is copied for each as well."""
+"""Of how many kills one is tried where each store has a remote: that is copied for each as well."""
 DAY = 1_795_000_000_000_000
 """Microseconds of a moment in November 2026."""
 
