@@ -265,7 +265,7 @@
   };
   const longest = (text) => text.split("\n").length;
 
-  const drawCall = (entry, at, result) => {
+  const drawCall = (entry, at, result, where) => {
     const call = (view.calls[entry.id] || [])[at] || { head: "call", body: "" };
     const said = result ? dataOf(result) : null, key = `${entry.id}.${at}`;
     const content = said ? contentOf(said) : [];
@@ -277,6 +277,7 @@
     const count_ = el("span", "count", [state, said && said.duration_ms >= 1000 ? lasted(said.duration_ms) : ""].filter(Boolean).join(" · "));
     const head = el("summary", "", turn(), el("span", "head", visible(call.head)), count_);
     const node = el("div", said && said.is_error ? "call failed" : "call");
+    if (where) node.append(el("p", "note", visible(where)));
     const isOpen = wide.output || (said !== null && said.is_error && rows < 20);
     node.append(folding(key, isOpen, "", head, () => [
       outputBox(...(content.length ? output(content) : [el("pre", "", said ? "(no output)" : "(no result on the tape)")])),
@@ -302,7 +303,7 @@
     contentOf(data).forEach((block, at) => {
       if (block.type === "thinking") node.append(block.text ? thinking(`${row.entry.id}.t${at}`, block.text) : el("p", "meta", "Thinking, not shown by its provider"));
       else if (block.type === "text") node.append(isBlob(block.text) ? el("div", "", ...long(block.text, (text) => el("div", "plain", text))) : prose(block.text || ""));
-      else if (block.type === "tool_call") { node.append(drawCall(row.entry, calls, row.results[calls])); calls += 1; }
+      else if (block.type === "tool_call") { node.append(drawCall(row.entry, calls, row.results[calls], row.places[calls])); calls += 1; }
       else if (block.type === "image") node.append(picture(block));
       else node.append(el("p", "meta plain", (view.searches[row.entry.id] || {})[at] || `[${block.type}]`));
     });
@@ -363,7 +364,7 @@
       approval: () => `${data.decision} by ${data.by}${data.reason ? `: ${data.reason}` : ""}`,
       context: () => `${data.origin || "Context"} for the model`,
       "tool.result": () => `Result of ${data.name}`,
-      checkpoint: () => (data.why === "restore" ? "Files restored" : "Files saved") };
+      checkpoint: () => (data.why === "restore" ? `Files restored${data.environment ? ` in ${data.environment.name}` : ""}` : "Files saved") };
     const said = visible((words[type] || (() => (data.kind ? `${type}: ${data.kind}` : type)))()).slice(0, 300);
     const node = el("section", type === "error" ? "row meta error" : "row meta");
     const body = () => {
@@ -400,7 +401,7 @@
   let rows = [], shown = [], place = new Map(), path = null, foldsOpen = new Set();
   const onPath = { has: (id) => path.index.has(id) };
   // What is known after some entries of a path: the next one adds to it.
-  const beginPath = () => ({ index: new Map(), waiting: new Map(), forks: findForks(), day: "", isBegun: false, sums: { cost: null, input: 0, made: 0 } });
+  const beginPath = () => ({ index: new Map(), waiting: new Map(), forks: findForks(), day: "", isBegun: false, where: "", sums: { cost: null, input: 0, made: 0 } });
   const findForks = () => {
     const forks = new Map(), on = new Set(pathTo(branch.head).map((entry) => entry.id));
     for (const node of tree) {
@@ -430,12 +431,15 @@
       made.push(one);
     };
     if (type === "assistant") {
-      row.kind = "assistant"; row.results = [];
+      row.kind = "assistant"; row.results = []; row.places = [];
       contentOf(dataOf(entry)).filter((block) => block.type === "tool_call").forEach((call, number) => {
         row.results.push(null);
         path.waiting.set(call.id, { row, number });
       });
       add(row);
+    } else if (type === "tool.start") {  // says where a call acts, where that is another place than before
+      const call = path.waiting.get(dataOf(entry).call_id), where = dataOf(entry).environment?.name || "";
+      if (call && where !== path.where) { call.row.places[call.number] = where ? `In ${where}:` : "On the machine of the session:"; path.where = where; }
     } else if (type === "tool.result") {
       const call = path.waiting.get(dataOf(entry).call_id);
       if (call && !call.row.results[call.number]) { call.row.results[call.number] = entry; place.set(entry.id, call.row.entry.id); }

@@ -20,13 +20,17 @@ from tape.model.entries import (
     Anchor,
     Assistant,
     ChangedFile,
+    Checkpoint,
     CoveredRange,
+    FileState,
     Opaque,
+    OtherEnvironment,
     Text,
     Thinking,
     Tokens,
     ToolCall,
     ToolResult,
+    ToolStart,
     User,
 )
 from tape.pages.html import export_page
@@ -317,3 +321,37 @@ def test_a_browser_draws_it_and_runs_nothing_of_it(store, tmp_path):
             assert "web_search: <b>this</b>" in seen["end"]
             assert "<i>Page</i> (javascript:alert(1))" in seen["end"]
             assert seen["elements"] < 2000  # drawn near the viewport only
+
+
+READ = """async () => ({ text: document.getElementById("log").innerText })"""
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium, or TAPE_CHROMIUM")
+def test_a_page_says_where_calls_acted(store, tmp_path):
+    """M125: where the place changes; `tape serve` shows sessions by the same page."""
+    far = OtherEnvironment("ssh://far<b>/srv", "/srv")
+    with store.create(making.beginning()) as tape:
+        with tape.writer() as writer:
+            writer.append(say("go"))
+            for name, place in (("a", None), ("b", far), ("c", far), ("d", None)):
+                writer.append(Assistant((ToolCall(name, f"tool_{name}", Raw(b"{}")),)))
+                writer.append(ToolStart(name, f"tool_{name}", environment=place))
+                writer.append(ToolResult(name, f"tool_{name}", (Text(f"result of {name}"),)))
+            state = FileState("x", None)
+            writer.append(Checkpoint((state,), why="restore", environment=far))
+            writer.barrier()
+        (tmp_path / "page.html").write_bytes(page_of(tape))
+    with open_browser(CHROMIUM, tmp_path / "profile") as browser:
+        seen = browser.read(tmp_path / "page.html", 1400, 1000, READ)
+    assert seen["errors"] == []
+    wanted = r"In \S+:|On the machine of the session:|tool_\w|Files restored in \S+"
+    said = re.findall(wanted, seen["text"])
+    assert said == [
+        "tool_a",
+        "In ssh://far<b>/srv:",
+        "tool_b",
+        "tool_c",
+        "On the machine of the session:",
+        "tool_d",
+        "Files restored in ssh://far<b>/srv",
+    ]
