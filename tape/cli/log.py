@@ -8,7 +8,7 @@ import sys
 import time
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -60,6 +60,7 @@ from .timeparse import TIME_FORMS, parse_moment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+    from typing import Any
 
     from ..history.entry_lines import DecodedLine
     from ..render.folded import FoldedLine
@@ -76,6 +77,45 @@ SHOWN_LINES = 12
 DIFF_LINES = 60
 """Lines of each diff that `log -p` shows."""
 _BRIEF = RenderOptions(paint=paint_line)
+
+
+class _LogOptions(NamedTuple):
+    """The values of the options of `log`, each by the name it has there."""
+
+    short: bool
+    types: tuple[str, ...]
+    newest: int | None
+    patches: bool
+    since: str | None
+    until: str | None
+    author_model: str | None
+    every: bool
+    reverse: bool | None
+    graphic: bool
+    fold: bool | None
+    as_json: bool
+
+    def build_filter(self) -> LogFilter:
+        """Return which entries are chosen; raises UsageError for an invalid time."""
+        now = read_clock()
+        return LogFilter(
+            frozenset(self.types),
+            parse_moment(self.since, now) if self.since else "",
+            parse_moment(self.until, now) if self.until else "",
+            (self.author_model or "").casefold(),
+        )
+
+    def needs_fold(self) -> bool:
+        """Return whether runs of tool calls are one line each; raises UsageError."""
+        has_own_form = self.as_json or self.short or self.patches or self.reverse is False
+        if self.fold is not None:
+            if self.fold and has_own_form:
+                raise UsageError(
+                    "--fold is for the log as text, newest last: omit the other option"
+                )
+            return self.fold
+        is_chosen = self.types or self.author_model or self.every or self.newest is not None
+        return sys.stdout.isatty() and not (is_chosen or has_own_form)
 
 
 @click.command(
@@ -123,23 +163,7 @@ _BRIEF = RenderOptions(paint=paint_line)
 )
 @as_json
 @click.pass_obj
-def log(
-    options: GlobalOptions,
-    ref: str,
-    *,
-    short: bool,
-    types: tuple[str, ...],
-    newest: int | None,
-    patches: bool,
-    since: str | None,
-    until: str | None,
-    author_model: str | None,
-    every: bool,
-    reverse: bool | None,
-    graphic: bool,
-    fold: bool | None,
-    as_json: bool,
-) -> None:
+def log(options: GlobalOptions, /, ref: str, **values: Any) -> None:
     """List the entries of a path, newest last. On a terminal the pager opens at the end.
 
     There runs of tool calls are one line each, unless options choose entries or their form:
@@ -157,31 +181,15 @@ def log(
     its labels. --type and --fold leave out entries, but never named ones. --json prints {tape,
     current, branches, phases, labels, damage}: the tree itself.
     """
-    if fold and (as_json or short or patches or reverse is False) and not graphic:
-        raise UsageError("--fold is for the log as text, newest last: omit the other option")
-    now = read_clock()
-    choice = LogFilter(
-        frozenset(types),
-        parse_moment(since, now) if since else "",
-        parse_moment(until, now) if until else "",
-        (author_model or "").casefold(),
-    )
-    if graphic:
-        if split_range(ref) is not None:
-            raise UsageError("--graph draws the whole tape: give one REF")
-        if reverse is not None:
-            raise UsageError("--graph is drawn newest first: omit --reverse and --newest-first")
-        print_graph(options, ref, choice, newest, fold=bool(fold), as_json=as_json)
+    log_options = _LogOptions(**values)
+    if log_options.graphic:
+        _print_graph(options, ref, log_options)
         return
-    is_newest_first = reverse is False
-    if fold is None:
-        is_chosen = choice.types or choice.model or every or newest is not None
-        fold = sys.stdout.isatty() and not (
-            is_newest_first or is_chosen or as_json or short or patches
-        )
-    with _open_log_place(options, ref, every=every) as (tape, head, segments):
+    folds, choice = log_options.needs_fold(), log_options.build_filter()
+    newest, is_newest_first = log_options.newest, log_options.reverse is False
+    with _open_log_place(options, ref, every=log_options.every) as (tape, head, segments):
         is_whole = choice == LogFilter() and newest is None and not is_newest_first
-        if as_json and is_whole and head is not None:
+        if log_options.as_json and is_whole and head is not None:
             print_line_array(read_line_runs(tape, head, segments))
             return
         numbered = User.entry_type in choice.types
@@ -194,14 +202,14 @@ def log(
             newest_first=is_newest_first,
             numbered=numbered,
         )
-        if as_json:
+        if log_options.as_json:
             print_json_array(logged.step.line for logged in chosen)
-        elif patches and not short:
+        elif log_options.patches and not log_options.short:
             print_patches(tape, chosen, newest_first=is_newest_first)
-        elif fold:
+        elif folds:
             print_folded(chosen)
         else:
-            print_log(chosen, numbered=numbered, short=short)
+            print_log(chosen, numbered=numbered, short=log_options.short)
 
 
 @contextmanager
@@ -259,23 +267,20 @@ def _print_folded_lines(lines: Iterable[FoldedLine]) -> None:
     print_lines(style_text(text, **looks.get(kind, {})) for kind, text in lines)
 
 
-def print_graph(
-    options: GlobalOptions,
-    ref: str,
-    choice: LogFilter,
-    newest: int | None,
-    *,
-    fold: bool,
-    as_json: bool,
-) -> None:
-    """Draw the whole tape of a REF."""
+def _print_graph(options: GlobalOptions, ref: str, log_options: _LogOptions) -> None:
+    """Draw the whole tape of a REF; raises UsageError for what a drawing has no use for."""
     from .graph_view import EntryFilter, build_tree, draw_tree  # only a drawing needs it
 
+    chosen = EntryFilter(log_options.build_filter(), fold=bool(log_options.fold))
+    if split_range(ref) is not None:
+        raise UsageError("--graph draws the whole tape: give one REF")
+    if log_options.reverse is not None:
+        raise UsageError("--graph is drawn newest first: omit --reverse and --newest-first")
     with open_ref(options, ref) as place:
-        if as_json:
+        if log_options.as_json:
             print_json(build_tree(place.tape))
         else:
-            print_lines(draw_tree(place.tape, EntryFilter(choice, fold=fold), newest))
+            print_lines(draw_tree(place.tape, chosen, log_options.newest))
 
 
 @click.command(epilog=format_examples("tape cat", "tape cat 3f2a:main --md > session.md"))
