@@ -1,21 +1,8 @@
 """Events of the Anthropic Messages stream as JSON values, and one answer with all of them."""
 
-from msgspec import Raw
-
-from gong.llm.types import (
-    Finish,
-    ReasoningDelta,
-    ReasoningEnd,
-    ReasoningStart,
-    StreamStart,
-    TextDelta,
-    TextEnd,
-    TextStart,
-    ToolCallDelta,
-    ToolCallEnd,
-    ToolCallStart,
-)
+from gong.llm.types import Finish, StreamStart
 from tape.model.entries import Usage
+from tests.wires import answer_events as events
 
 
 def start(**message):
@@ -67,17 +54,8 @@ WHOLE = [
 ]
 WHOLE_EVENTS = [
     StreamStart("claude-x", "msg_1"),
-    ReasoningStart(0),
-    ReasoningDelta(0, "Let me "),
-    ReasoningDelta(0, "look."),
-    ReasoningEnd(0, Raw(b'{"signature":"sig=="}')),
-    TextStart(1),
-    TextDelta(1, "I read"),
-    TextDelta(1, " it —  \u2028🙂"),
-    TextEnd(1),
-    ToolCallStart(2, "read", "toolu_1"),
-    ToolCallDelta(2, '{"path": '),
-    ToolCallDelta(2, '"a.txt"}'),
-    ToolCallEnd(2, Raw(b'{"id":"toolu_1"}')),
+    *events.reasoning(0, b'{"signature":"sig=="}', "Let me ", "look."),
+    *events.text(1, "I read", " it —  \u2028🙂"),
+    *events.tool_call(2, "read", "toolu_1", b'{"id":"toolu_1"}', '{"path": ', '"a.txt"}'),
     Finish("tool_calls", Usage(10, 25, 4, 90, 5, 130), "tool_use"),
 ]

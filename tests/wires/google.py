@@ -2,22 +2,9 @@
 
 import base64
 
-from msgspec import Raw
-
-from gong.llm.types import (
-    Finish,
-    ReasoningDelta,
-    ReasoningEnd,
-    ReasoningStart,
-    StreamStart,
-    TextDelta,
-    TextEnd,
-    TextStart,
-    ToolCallDelta,
-    ToolCallEnd,
-    ToolCallStart,
-)
+from gong.llm.types import Finish, StreamStart
 from tape.model.entries import Usage
+from tests.wires import answer_events as events
 from tests.wires.server import chunks
 
 SIGNATURE = base64.b64encode(b"signed").decode()
@@ -81,21 +68,18 @@ WHOLE = [
         usage={**COUNTS, "cachedContentTokenCount": 90, "totalTokenCount": 112},
     ),
 ]
+SIGNED_CALL = b'{"thoughtSignature":"%b","id":"f1"}' % SIGNATURE.encode()
 WHOLE_EVENTS = [
     StreamStart("gemini-x", "r1"),
-    ReasoningStart(0),
-    ReasoningDelta(0, "Let me "),
-    ReasoningDelta(0, "look."),
-    ReasoningEnd(0, Raw(b'{"thought":true}')),
-    TextStart(1),
-    TextDelta(1, "I read"),
-    TextDelta(1, " it —  \u2028🙂"),
-    TextEnd(1),
-    ToolCallStart(2, "read", "f1"),
-    ToolCallDelta(2, '{"path": "a.txt"}'),
-    ToolCallEnd(2, Raw(b'{"thoughtSignature":"%b","id":"f1"}' % SIGNATURE.encode())),
-    ToolCallStart(3, "read", ""),
-    ToolCallDelta(3, '{"path": "b.txt"}'),
-    ToolCallEnd(3),
+    *events.reasoning(0, b'{"thought":true}', "Let me ", "look."),
+    *events.text(1, "I read", " it —  \u2028🙂"),
+    *events.tool_call(
+        2,
+        "read",
+        "f1",
+        SIGNED_CALL,
+        '{"path": "a.txt"}',
+    ),
+    *events.tool_call(3, "read", "", None, '{"path": "b.txt"}'),
     Finish("tool_calls", Usage(10, 12, 5, 90, None, 112), "STOP"),
 ]

@@ -4,22 +4,10 @@ from msgspec import Raw
 
 from gong.llm.models import Preset
 from gong.llm.provider_factory import create_wire_provider
-from gong.llm.types import (
-    Finish,
-    ReasoningDelta,
-    ReasoningEnd,
-    ReasoningStart,
-    Request,
-    StreamStart,
-    TextDelta,
-    TextEnd,
-    TextStart,
-    ToolCallDelta,
-    ToolCallEnd,
-    ToolCallStart,
-)
+from gong.llm.types import Finish, Request, StreamStart, ToolCallDelta, ToolCallEnd, ToolCallStart
 from tape.context.view import Message
 from tape.model.entries import Text, Usage
+from tests.wires import answer_events as events
 from tests.wires.server import WireServer, events_of
 
 PLAIN = Preset(name="host", api="openai-chat", base_url="http://127.0.0.1")
@@ -74,14 +62,8 @@ WHOLE = [
 ]
 WHOLE_EVENTS = [
     StreamStart("x-1", "chat_1"),
-    ReasoningStart(0),
-    ReasoningDelta(0, "Let me "),
-    ReasoningDelta(0, "look."),
-    ReasoningEnd(0, Raw(b'{"field":"reasoning_content"}')),
-    TextStart(1),
-    TextDelta(1, "I read"),
-    TextDelta(1, " it —  \u2028🙂"),
-    TextEnd(1),
+    *events.reasoning(0, b'{"field":"reasoning_content"}', "Let me ", "look."),
+    *events.text(1, "I read", " it —  \u2028🙂"),
     ToolCallStart(2, "read", "call_1"),
     ToolCallDelta(2, '{"path": '),
     ToolCallStart(3, "ls", "call_2"),

@@ -4,20 +4,9 @@ import json
 
 from msgspec import Raw
 
-from gong.llm.types import (
-    Finish,
-    ReasoningDelta,
-    ReasoningEnd,
-    ReasoningStart,
-    StreamStart,
-    TextDelta,
-    TextEnd,
-    TextStart,
-    ToolCallDelta,
-    ToolCallEnd,
-    ToolCallStart,
-)
+from gong.llm.types import Finish, StreamStart
 from tape.model.entries import Usage
+from tests.wires import answer_events as events
 
 
 def compact(value):
@@ -102,21 +91,12 @@ WHOLE = [
         }
     ),
 ]
+MESSAGE_DATA = {"id": "msg_1", "phase": "commentary", "status": "completed"}
+CALL_DATA = {"id": "fc_2", "call_id": "call_1", "status": "completed"}
 WHOLE_EVENTS = [
     StreamStart("gpt-x", "resp_1"),
-    ReasoningStart(0),
-    ReasoningDelta(0, "Let me "),
-    ReasoningDelta(0, "look."),
-    ReasoningDelta(0, "\n\n"),
-    ReasoningDelta(0, "Then read."),
-    ReasoningEnd(0, compact(REASONING)),
-    TextStart(1),
-    TextDelta(1, "I read"),
-    TextDelta(1, " it —  \u2028🙂"),
-    TextEnd(1, compact({"id": "msg_1", "phase": "commentary", "status": "completed"})),
-    ToolCallStart(2, "read", "call_1"),
-    ToolCallDelta(2, '{"path": '),
-    ToolCallDelta(2, '"a.txt"}'),
-    ToolCallEnd(2, compact({"id": "fc_2", "call_id": "call_1", "status": "completed"})),
+    *events.reasoning(0, compact(REASONING), "Let me ", "look.", "\n\n", "Then read."),
+    *events.text(1, "I read", " it —  \u2028🙂", raw=compact(MESSAGE_DATA)),
+    *events.tool_call(2, "read", "call_1", compact(CALL_DATA), '{"path": ', '"a.txt"}'),
     Finish("tool_calls", Usage(10, 25, 7, 90, None, 125), "completed"),
 ]
