@@ -66,7 +66,7 @@ class SourceSession:
     cwd: str | None = None
     git: Git | None = None
     created: int | None = None
-    """Microseconds since 1970."""
+    """Microseconds since 1970; the tape of a session without it begins in 1970."""
     title: str | None = None
     repository: str | None = None
     """`host/owner/name`, where the source names the remote of its repository."""
