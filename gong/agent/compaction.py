@@ -57,7 +57,6 @@ from ..tools.todo import render_todos
 from . import events
 from .dialogue import encode_todos, find_todos
 from .recorder import find_last_mode, find_newest_anchor
-from .run_context import request_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -426,8 +425,7 @@ async def write_summary(
     by, usage = None, None
     limit_chars = budget.summary * _CHARS_PER_TOKEN
     try:
-        text, usage = await request_text(
-            context,
+        text, usage = await context.request_text(
             model,
             request.kind,
             _build_request(

@@ -60,7 +60,6 @@ from ..llm.types import (
 )
 from . import events
 from .repetition import REPEATED_TEXT, TextGuard
-from .run_context import request_text
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
@@ -69,11 +68,12 @@ if TYPE_CHECKING:
     from tape.model.line import Entry
 
     from ..llm.accumulate import StreamAccumulator
+    from ..tools.registry import ToolRegistry
     from .events import Emit
     from .model import AgentModel
     from .recorder import Recorder
     from .request import PreparedRequest
-    from .run_context import RunContext
+    from .run_context import AskModel, RunContext
 
 
 _ADVICE: dict[type[ModelError], str] = {
@@ -142,7 +142,11 @@ async def call_model(context: RunContext, prepared: PreparedRequest) -> Answer:
     if answer.error is None:
         response = answer.response()
         assistant = build_assistant(response.content, response.stop_reason)
-        return _record_answer(context, response, assistant, answer.finish)
+        tools, finish = context.setup.tools, answer.finish
+        recorded = _record_answer(recorder, tools, response, assistant, finish, context.emit)
+        context.state.in_row = 0
+        context.warn_once(*response.warnings)
+        return recorded
     error, content = answer.error, answer.partial()
     if content:
         recorder.append(build_assistant(content, "error"))
@@ -262,23 +266,24 @@ def _build_assistant(
 
 
 def _record_answer(
-    context: RunContext, response: Response, assistant: Assistant, finish: Finish | None
+    recorder: Recorder,
+    tools: ToolRegistry,
+    response: Response,
+    assistant: Assistant,
+    finish: Finish | None,
+    emit: Emit,
 ) -> Answer:
-    """Record a complete answer, and report what the provider remarked on it."""
-    state, content, stop = context.state, response.content, response.stop_reason
-    entry = context.recorder.append(assistant)
-    tools, calls = context.setup.tools, response.tool_calls
+    """Record a complete answer, and emit it."""
+    content, stop, calls = response.content, response.stop_reason, response.tool_calls
+    entry = recorder.append(assistant)
     # A tool with effects must never have run for an answer that a power cut then takes away.
     if not calls or not all(map(tools.is_safe_call, calls)):
         # For calls that only read, the barrier behind their results is enough.
-        context.recorder.barrier()
-    state.in_row = 0
-    context.emit(events.MessageEnd(entry.id, content, stop, response.usage))
+        recorder.barrier()
+    emit(events.MessageEnd(entry.id, content, stop, response.usage))
     if stop == "content_filter":
         why = (finish.why if finish else None) or "its filter rejected it"
-        context.emit(events.Warn(f"{assistant.provider} stopped this answer: {why}"))
-    for remark in dict.fromkeys(response.warnings):
-        context.warn_once(remark)
+        emit(events.Warn(f"{assistant.provider} stopped this answer: {why}"))
     is_ended = stop in {"stop", "tool_calls"} and not response.is_paused
     has_nothing = is_ended and is_wordless(content)
     return Answer(content, stop, is_paused=response.is_paused, is_wordless=has_nothing)
@@ -328,13 +333,14 @@ _TITLE_TOKENS = 2_000
 """Maximum tokens of a title, and of the model's thinking before it."""
 
 
-async def name_session(context: RunContext, model: AgentModel, prompt: str) -> None:
+async def name_session(
+    recorder: Recorder, model: AgentModel, ask_model: AskModel, prompt: str, emit: Emit
+) -> None:
     """Give a session without a title one, by a model's answer to its first prompt.
 
     A failure or timeout of the model is ignored, and a tape that cannot be written: nothing waits
     for a title.
     """
-    recorder = context.recorder
     request = Request(
         model=model.id,
         messages=(Message("user", (Text(prompt[:_TITLE_PROMPT_CHARS]),)),),
@@ -343,12 +349,12 @@ async def name_session(context: RunContext, model: AgentModel, prompt: str) -> N
     )
     with suppress(GongError, TimeoutError, TapeError, OSError):
         async with asyncio.timeout(_TITLE_SECONDS):
-            text, usage = await request_text(context, model, "title", request, retries=False)
+            text, usage = await ask_model(model, "title", request)
         recorder.append(usage)
         title = shorten_to_width(to_single_line(text).strip(" \"'.。“”#*"), TITLE_COLUMNS)
         if title and recorder.tape.refs().title is None:
             recorder.tape.rename(title)
-            context.emit(events.SessionNamed(title))
+            emit(events.SessionNamed(title))
 
 
 def is_first_prompt(path: Sequence[Entry], entry: Entry) -> bool:

@@ -15,10 +15,13 @@ from tape.model.entries import Text
 from ..errors import GongError
 from ..llm.types import Request
 from ..tools.tool import PageAnswer
-from .run_context import request_text
 
 if TYPE_CHECKING:
-    from .run_context import RunContext
+    from collections.abc import Callable
+
+    from .model import AgentModel
+    from .recorder import Recorder
+    from .run_context import AskModel
 
 _SYSTEM = (
     "You answer a question about a page of the web, which follows it between <page> marks. Use only"
@@ -30,10 +33,19 @@ _TOKENS = 4_000
 """Maximum tokens of an answer, and of the thinking before it."""
 
 
-async def ask_about_page(context: RunContext, page: str, question: str) -> PageAnswer | None:
-    """Return a small model's answer about a page; None where there is no such model."""
+async def ask_about_page(
+    choose_model: Callable[[], AgentModel | None],
+    ask_model: AskModel,
+    recorder: Recorder,
+    page: str,
+    question: str,
+) -> PageAnswer | None:
+    """Return a small model's answer about a page, its usage recorded; None where there is no such.
+
+    `choose_model` may raise GongError: then nothing is asked, and the answer says why.
+    """
     try:
-        model = context.setup.choose_page_reader(context.setup.model)
+        model = choose_model()
     except GongError as error:  # of the model that the settings name
         return PageAnswer("", "the model for pages", str(error))
     if model is None:
@@ -47,12 +59,12 @@ async def ask_about_page(context: RunContext, page: str, question: str) -> PageA
     )
     try:
         async with asyncio.timeout(_SECONDS):
-            answer, usage = await request_text(context, model, "web_fetch", request, retries=False)
+            answer, usage = await ask_model(model, "web_fetch", request)
     except TimeoutError:
         return PageAnswer("", model.name, f"no answer within {_SECONDS} s")
     except GongError as error:
         return PageAnswer("", model.name, str(error))
-    context.recorder.append(usage)
+    recorder.append(usage)
     if not answer.strip():
         return PageAnswer("", model.name, "the answer is empty")
     return PageAnswer(answer, model.name)

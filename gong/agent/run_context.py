@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from functools import partial
@@ -32,7 +33,7 @@ from .repetition import RepetitionGuard
 from .request import prepare_request
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
+    from collections.abc import AsyncGenerator
 
     from tape.model.entries import Anchor, Cost, Usage
     from tape.model.line import Entry
@@ -130,6 +131,17 @@ class RunState:
         return self.spend if self.parent is None else self.parent.shared_spend
 
 
+class SideAnswer(NamedTuple):
+    """The text of a call beside the conversation, and its usage, which the caller records."""
+
+    text: str
+    usage: SideUsage
+
+
+AskModel = Callable[["AgentModel", str, "Request"], Awaitable[SideAnswer]]
+"""`RunContext.request_text`: model, purpose and request → the answer; raises ModelError."""
+
+
 @dataclass(slots=True)
 class RunContext:
     """Everything that a run reads, writes to and emits through."""
@@ -176,11 +188,12 @@ class RunContext:
             max_output=setup.config.max_output_tokens,
         )
 
-    def warn_once(self, text: str) -> None:
-        """Pass a warning to the front ends, unless this session has given it before."""
-        if text not in self.state.remarks:
-            self.state.remarks.add(text)
-            self.emit(events.Warn(text))
+    def warn_once(self, *texts: str) -> None:
+        """Pass warnings to the front ends, but those that this session has given before."""
+        for text in texts:
+            if text not in self.state.remarks:
+                self.state.remarks.add(text)
+                self.emit(events.Warn(text))
 
     @property
     def window(self) -> int | None:
@@ -235,33 +248,25 @@ class RunContext:
             on_retry=on_retry,
         )
 
+    async def request_text(
+        self, model: AgentModel, purpose: str, request: Request, *, retries: bool = False
+    ) -> SideAnswer:
+        """Make a model call beside the conversation and count its usage under `purpose`.
 
-class SideAnswer(NamedTuple):
-    """The text of a call beside the conversation, and its usage, which the caller records."""
-
-    text: str
-    usage: SideUsage
-
-
-async def request_text(
-    context: RunContext, model: AgentModel, purpose: str, request: Request, *, retries: bool
-) -> SideAnswer:
-    """Make a model call beside the conversation and count its usage under `purpose`.
-
-    Raises ModelError if the call fails; with `retries` after the retries of the setup.
-    """
-    answer = context.start_answer()
-    request = replace(request, options=model.choose_options(has_tools=bool(request.tools)))
-    source = (
-        context.stream_with_retries(model, request)
-        if retries
-        else check_stream(model.name, model.stream, request)
-    )
-    async with aclosing(source) as stream:
-        async for event in stream:
-            answer.process(event)
-    response = answer.response()
-    cost = model.cost(response.usage)
-    context.state.count_usage(response.usage, cost)
-    side = SideUsage(purpose, model.provider, model.id, response.usage, cost=cost)
-    return SideAnswer(response.text, side)
+        Raises ModelError if the call fails; with `retries` after the retries of the setup.
+        """
+        answer = self.start_answer()
+        request = replace(request, options=model.choose_options(has_tools=bool(request.tools)))
+        source = (
+            self.stream_with_retries(model, request)
+            if retries
+            else check_stream(model.name, model.stream, request)
+        )
+        async with aclosing(source) as stream:
+            async for event in stream:
+                answer.process(event)
+        response = answer.response()
+        cost = model.cost(response.usage)
+        self.state.count_usage(response.usage, cost)
+        side = SideUsage(purpose, model.provider, model.id, response.usage, cost=cost)
+        return SideAnswer(response.text, side)

@@ -306,7 +306,8 @@ class Session(SessionControls):
             return
         model = self.setup.choose_namer(self.setup.model, self._dialogue.has_person)
         if model is not None and recorder.tape.refs().title is None:
-            self._naming = asyncio.create_task(name_session(context, model, prompt))
+            naming = name_session(recorder, model, context.request_text, prompt, context.emit)
+            self._naming = asyncio.create_task(naming)
 
     async def _stop_naming(self) -> None:
         if self._naming is not None and not self._naming.done():

@@ -341,7 +341,12 @@ class _RunningCall:
             find_agents=context.find_agents,
             load_skill=partial(load_called_skill, context.setup, recorder.tape.id, context.emit),
             pages=context.state.pages,
-            ask_about_page=partial(ask_about_page, context),
+            ask_about_page=partial(
+                ask_about_page,
+                partial(context.setup.choose_page_reader, context.setup.model),
+                context.request_text,
+                recorder,
+            ),
         )
 
     def _report_truncation(self, event: TruncationEvent) -> None:
