@@ -103,4 +103,4 @@ class AccessRules:
     def reading_rules(self) -> list[PermissionRule]:
         """Rules that ask about files that are read, or deny it: each name may be one of theirs."""
         asking = (*self.rules.deny, *self.rules.ask)
-        return [one for one in asking if one.tool == "read" and not one.is_open]
+        return [rule for rule in asking if rule.tool == "read" and not rule.is_open]

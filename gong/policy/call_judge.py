@@ -96,14 +96,14 @@ class CallJudge:
             files, start, home = self.files, self.files.places.start, self.files.places.home
             named = [
                 place
-                for one in list_call_paths(name, family, arguments)
-                for place in list_meant_paths(one, start, home)
+                for path in list_call_paths(name, family, arguments)
+                for place in list_meant_paths(path, start, home)
             ]
             border = self.access.border
             if border is not None:  # /tmp inside is another folder, whose links lead elsewhere
                 named = [border.find_inside(path) for path in named]
             paths = [*dict.fromkeys(named)] or [start]
-            parts = [files.judge(family, one) for one in paths]
+            parts = [files.judge(family, path) for path in paths]
             if family == "edit" and border is not None:
                 parts += [
                     self.access.build_border_refusal(path)
@@ -111,14 +111,14 @@ class CallJudge:
                     if not border.may_write(find_real_path(path))
                 ]
             if name.lower().startswith("read"):  # it may know wildcards
-                wild = (each for one in paths if has_wildcard(one) for each in match_files(one))
+                wild = (each for path in paths if has_wildcard(path) for each in match_files(path))
                 parts += files.judge_unnamed("", wild)
             if name.lower() in _SEARCHING_TOOLS:
-                chosen = next((arguments[one] for one in _GLOBS if arguments.get(one)), None)
+                chosen = next((arguments[key] for key in _GLOBS if arguments.get(key)), None)
                 glob = chosen if isinstance(chosen, str) else None
                 every = bool(self.access.reading_rules)
                 found = (
-                    each for one in paths for each in find_searched_files(one, glob, every=every)
+                    each for path in paths for each in find_searched_files(path, glob, every=every)
                 )
                 parts += files.judge_unnamed("", found)
             return parts
@@ -134,14 +134,14 @@ class CallJudge:
 
         def find(rules: Sequence[PermissionRule]) -> PermissionRule | None:
             if fetches:
-                mine = (one for one in rules if one.tool == family)
-                return next((one for one in mine if is_domain_covered(one, host)), None)
+                mine = (rule for rule in rules if rule.tool == family)
+                return next((rule for rule in mine if is_domain_covered(rule, host)), None)
             if searches:
-                return next((one for one in rules if one.tool == family and one.is_open), None)
+                return next((rule for rule in rules if rule.tool == family and rule.is_open), None)
             if family == "skill":
                 skill = str(arguments.get("skill", ""))
-                return next((one for one in rules if is_skill_covered(one, skill)), None)
-            return next((one for one in rules if is_tool_covered(one, name)), None)
+                return next((rule for rule in rules if is_skill_covered(rule, skill)), None)
+            return next((rule for rule in rules if is_tool_covered(rule, name)), None)
 
         asks = family == "skill" and find(self.access.rules.ask) is not None
         if harmless and find(self.access.rules.deny) is None and not asks:
@@ -168,7 +168,7 @@ def find_command(arguments: Mapping[str, Any]) -> str | None:
         given = arguments.get(key)
         if isinstance(given, str):
             return given
-        if isinstance(given, list | tuple) and all(isinstance(one, str) for one in given):
+        if isinstance(given, list | tuple) and all(isinstance(part, str) for part in given):
             return shlex.join(given)
     return None
 
@@ -177,12 +177,12 @@ def list_call_paths(name: str, family: str, arguments: Mapping[str, Any]) -> lis
     """Return the paths a call of a file tool names, as it names them."""
     found = []
     if family == "edit":
-        for one in parse_named_call(name, dict(arguments)):
-            found += [one.path, *([one.source] if one.source else [])]
+        for call_file in parse_named_call(name, dict(arguments)):
+            found += [call_file.path, *([call_file.source] if call_file.source else [])]
     for key in _READ_PATHS:
         given = arguments.get(key)
         many = given if isinstance(given, list | tuple) else [given]
-        found += [one for one in many if isinstance(one, str) and one]
+        found += [path for path in many if isinstance(path, str) and path]
     chosen = arguments.get("glob") or arguments.get("include")
     if family == "read" and isinstance(chosen, str) and "*" not in chosen:
         found.append(posixpath.join(*(found[:1] or ["."]), chosen.lstrip("/")))

@@ -88,10 +88,10 @@ class CommandJudge:
         elif self.access.mode is PermissionMode.LOCKED and not actions:
             parts = [self._judge_locked_readers(judged)]
         else:
-            parts = [self._judge_action(one) for one in actions]
-        parts += (self._judge_git_program(one) for one in programs)
+            parts = [self._judge_action(action) for action in actions]
+        parts += (self._judge_git_program(program) for program in programs)
         if judged.removes:  # in a text that no rule shows
-            parts = [one._replace(offered=(), can_have_rule=False) for one in parts]
+            parts = [part._replace(offered=(), can_have_rule=False) for part in parts]
         is_open = self.access.find_open_rule("bash") is not None
         rules = self.access.rules
         if is_open and not any(rule.tool == "read" for rule in (*rules.deny, *rules.ask)):
@@ -106,7 +106,7 @@ class CommandJudge:
             deep=deep,
         )
         more_parts = self.files.judge_unnamed(line, unnamed)
-        return [*parts, *(one for one in more_parts if not is_open or one.by == "rule")]
+        return [*parts, *(part for part in more_parts if not is_open or part.by == "rule")]
 
     def _judge_own_changes(
         self, actions: Sequence[CommandFinding], uses: Sequence[Invocation]
@@ -133,7 +133,7 @@ class CommandJudge:
         commands = [
             command
             for command, uses in judged.uses.items()
-            if any(one.name == "git" for one in uses)
+            if any(invocation.name == "git" for invocation in uses)
         ]
         if not commands or not (programs := self.find_git_programs()):
             return
@@ -153,13 +153,13 @@ class CommandJudge:
 
     def _judge_danger(self, judged: CommandAnalysis) -> Ruling | None:
         """Return what the floor says: nothing, a refusal, or a question that no rule answers."""
-        dangers = [one for one in judged.findings if one.level is DangerLevel.DANGEROUS]
+        dangers = [finding for finding in judged.findings if finding.level is DangerLevel.DANGEROUS]
         if not dangers:
             return None
         every = tuple(_list_dangers(dangers))
-        if all(one.asks for one in dangers) and self.access.has_person:
+        if all(finding.asks for finding in dangers) and self.access.has_person:
             return Ruling("ask", "; ".join(every), by="danger", can_have_rule=False, reasons=every)
-        lines = _list_dangers([one for one in dangers if not one.asks] or dangers)
+        lines = _list_dangers([finding for finding in dangers if not finding.asks] or dangers)
         text = format_danger(lines, self.access.locale)
         return Ruling("deny", "; ".join(lines), by="danger", text=text, reasons=every)
 
@@ -172,7 +172,7 @@ class CommandJudge:
         def find_any(rules: Sequence[PermissionRule]) -> PermissionRule | None:
             return find_touching_rule(rules, line, uses) or self._find_path_rule(rules, judged)
 
-        changing = next((one for one in actions if not one.reads), None)
+        changing = next((action for action in actions if not action.reads), None)
         rule = find_any(self.access.rules.deny)
         if rule is not None:
             return self.access.build_denial(rule)
@@ -182,7 +182,7 @@ class CommandJudge:
         if rule is not None:
             return self.access.build_question(rule)
         # No rule denies or asks: the whole line may be allowed, else its parts decide
-        whole = next((one for one in self.access.allow if is_line_covered(one, line)), None)
+        whole = next((rule for rule in self.access.allow if is_line_covered(rule, line)), None)
         if whole is not None:
             return self.access.build_allowance(whole)
         if self.access.mode is PermissionMode.DONT_ASK:
@@ -211,18 +211,18 @@ class CommandJudge:
         self, rules: Sequence[PermissionRule], judged: CommandAnalysis
     ) -> PermissionRule | None:
         """Return a rule about files that a command line writes, or names."""
-        written = {path for one in judged.actions for path in (*one.paths, *one.edits)}
+        written = {path for action in judged.actions for path in (*action.paths, *action.edits)}
         named = {
             path
             for uses in judged.uses.values()
             for use in uses
-            for one in (*use.arguments, *use.read)
-            if one.text and one.text[:1] != "-"
-            for path in use.places.paths(one)
+            for argument in (*use.arguments, *use.read)
+            if argument.text and argument.text[:1] != "-"
+            for path in use.places.paths(argument)
         }
         for rule in rules:
             paths = {"edit": written, "read": named}.get(rule.tool, ())
-            if not rule.is_open and any(self.files.is_covered(rule, one) for one in paths):
+            if not rule.is_open and any(self.files.is_covered(rule, path) for path in paths):
                 return rule
         return None
 
@@ -301,4 +301,4 @@ def _is_about_commands(rule: PermissionRule) -> bool:
 
 def _list_dangers(dangers: Sequence[CommandFinding]) -> list[str]:
     """Return what is dangerous and why, each once."""
-    return list(dict.fromkeys(one.description for one in dangers))
+    return list(dict.fromkeys(finding.description for finding in dangers))

@@ -61,11 +61,13 @@ class FileJudge:
         what = f"{'edits' if family == 'edit' else 'reads'} {path}{leads}"
 
         def find(rules: Sequence[PermissionRule]) -> PermissionRule | None:
-            mine = (one for one in rules if one.tool == family)
+            mine = (rule for rule in rules if rule.tool == family)
             if rules is self.access.allow:  # a link in an allowed folder allows nothing elsewhere
                 allows = partial(self.is_covered, below=False)
-                return next((one for one in mine if any(allows(one, p) for p in names)), None)
-            return next((one for one in mine if any(self.is_covered(one, p) for p in both)), None)
+                return next((rule for rule in mine if any(allows(rule, p) for p in names)), None)
+            return next(
+                (rule for rule in mine if any(self.is_covered(rule, p) for p in both)), None
+            )
 
         def ask() -> Ruling:
             return self._ask_about_file(family, what, both, build_path_rule(family, names[0]))
@@ -78,7 +80,7 @@ class FileJudge:
 
     def _find_file_danger(self, family: str, both: Sequence[str]) -> str:
         """Return why the floor refuses a file; empty where it does not."""
-        arguments = [Argument(one) for one in both]
+        arguments = [Argument(path) for path in both]
         if family == "edit" and any(map(self.places.is_protected, arguments)):
             return "writes to the system, a device, or what decides who may log in"
         unread = self.access.mode in {PermissionMode.BYPASS, PermissionMode.DONT_ASK}
@@ -120,7 +122,7 @@ class FileJudge:
         if call not in self.unnamed:
             self.unnamed[call] = [*islice(self._choose_unnamed_files(paths), MAX_FILES)]
         parts = [self.judge("read", path) for path in self.unnamed[call]]
-        return [one for one in parts if one != READING]
+        return [part for part in parts if part != READING]
 
     def _choose_unnamed_files(self, paths: Iterable[str]) -> Iterator[str]:
         """Yield the files that have to be judged; the others may be read unasked."""
@@ -129,7 +131,7 @@ class FileJudge:
         for path in dict.fromkeys(paths):
             leads = resolve(path)
             both = (path,) if leads == path else (path, leads)
-            is_named = any(self.is_covered(rule, one) for rule in rules for one in both)
+            is_named = any(self.is_covered(rule, path) for rule in rules for path in both)
             if is_named or self._is_asked_about(both, leads):
                 yield path
 
@@ -150,8 +152,8 @@ class FileJudge:
 
     def judge_own_file(self, path: str) -> Ruling:
         """Ask about a change of one of gong's own files, unless a rule names this very file."""
-        denied = (one for one in self.access.rules.deny if one.tool == "edit")
-        if rule := next((one for one in denied if self.is_covered(one, path)), None):
+        denied = (rule for rule in self.access.rules.deny if rule.tool == "edit")
+        if rule := next((rule for rule in denied if self.is_covered(rule, path)), None):
             return self.access.build_denial(rule)
         for rule in self.access.allow:
             names_it = "(" in rule.text and not set(rule.text).intersection("*?[")
@@ -172,7 +174,7 @@ class FileJudge:
             edits = list_copied_files(edits)
         if not edits:
             return False
-        both = {each for one in (*action.edits, *edits) for each in (one, find_real_path(one))}
+        both = {each for path in (*action.edits, *edits) for each in (path, find_real_path(path))}
         return all(map(self._is_plain_edit, both))
 
     def _is_plain_edit(self, path: str) -> bool:

@@ -158,8 +158,10 @@ class PermissionPolicy:
         temporary = {"/tmp", tempfile.gettempdir()}
         if self.is_confined:
             places = {self.cwd, os.path.realpath(self.cwd)}
-            around = {str(one) for place in places for one in Path(place).parents}
-            temporary -= {one for one in temporary if {one, os.path.realpath(one)} & around}
+            around = {str(parent) for place in places for parent in Path(place).parents}
+            temporary -= {
+                folder for folder in temporary if {folder, os.path.realpath(folder)} & around
+            }
         own = (self.cwd, *self.folders, *sorted(temporary))
         return tuple(dict.fromkeys((*own, *map(os.path.realpath, own))))
 
@@ -203,7 +205,7 @@ class PermissionPolicy:
         call_id, name, arguments = prepared.call.id, prepared.tool.name, prepared.values
         commands: dict[str, CommandAnalysis] = {}
         ruling = _follow_wish(await self.judge_in_time(name, arguments, commands), prepared)
-        prepared.only_reads = next((one.only_reads for one in commands.values()), None)
+        prepared.only_reads = next((analysis.only_reads for analysis in commands.values()), None)
         if ruling.decision == "allow":
             return self._allow(call_id, ruling)
         if ruling.decision == "deny" and not (ruling.once and self.ask is not None):
@@ -404,15 +406,15 @@ class PermissionPolicy:
 
         What the rules of the parts do not allow may be allowed by a rule that is the whole line.
         """
-        asked = [one for one in parts if one.decision == "ask"]
-        if any(one.by == "rule" for one in asked):
+        asked = [part for part in parts if part.decision == "ask"]
+        if any(part.by == "rule" for part in asked):
             return ()  # a rule to ask is stronger than any that could be offered
-        offers = [rule for one in asked for rule in one.offered]
-        choices = [tuple(offers)] if all(one.offered for one in asked) else []
+        offers = [rule for part in asked for rule in part.offered]
+        choices = [tuple(offers)] if all(part.offered for part in asked) else []
         from .call_judge import find_command
 
         line = find_command(arguments)
-        if find_family(name) == "bash" and line and all(one.can_have_rule for one in asked):
+        if find_family(name) == "bash" and line and all(part.can_have_rule for part in asked):
             files = (rule for rule in offers if rule.startswith("Read("))
             choices.append((f"Bash({escape_pattern(line.strip())})", *files))
         for offered in choices:
@@ -430,11 +432,11 @@ class PermissionPolicy:
         """Return the ruling about a call from those about its parts: the strictest one."""
         worst = choose_strictest(parts)
         refused = worst.by == "danger" and worst.decision == "deny"
-        ruled_out = any(one.by == "rule" and one.decision == "deny" for one in parts)
+        ruled_out = any(part.by == "rule" and part.decision == "deny" for part in parts)
         once = refused and self.mode is PermissionMode.DEFAULT and not ruled_out
         if worst.decision != "ask" and not once:
             return worst._replace(offered=(), once=False, reasons=())
-        reasons = _list_reasons([worst, *(one for one in parts if one.decision == "ask")])
+        reasons = _list_reasons([worst, *(part for part in parts if part.decision == "ask")])
         why = "; ".join(reasons) if worst.decision == "ask" else worst.why
         return worst._replace(why=why, offered=(), once=once, reasons=reasons)
 
@@ -443,8 +445,8 @@ def _list_reasons(asked: Sequence[Ruling]) -> tuple[str, ...]:
     """Return why a call is asked about, the part of highest severity first, each part once."""
     first, *others = asked
     reasons = dict.fromkeys(first.reasons or (first.why,))
-    named = {one.partition(": ")[0] for one in reasons if first.by == "danger"}
-    more = (why for one in others for why in one.reasons or (one.why,))
+    named = {reason.partition(": ")[0] for reason in reasons if first.by == "danger"}
+    more = (why for part in others for why in part.reasons or (part.why,))
     return (
         *reasons,
         *dict.fromkeys(w for w in more if w.partition(": ")[0] not in named and w not in reasons),
@@ -472,13 +474,13 @@ def build_policy(
     Raises ConfigurationError for a wrong rule or mode.
     """
     home = environ.get("HOME", "/")
-    folders = (os.path.expanduser(one) for one in settings.folders)  # noqa: PTH111 (by letters)
+    folders = (os.path.expanduser(folder) for folder in settings.folders)  # noqa: PTH111 (by letters)
     return PermissionPolicy(
         cwd,
         home,
         parse_mode(settings.mode),
         RuleSet.parse(settings.allow, settings.deny, settings.ask),
-        tuple(posixpath.normpath(posixpath.join(cwd, one)) for one in folders),
+        tuple(posixpath.normpath(posixpath.join(cwd, folder)) for folder in folders),
         locale=choose_locale(environ),
         exported=frozenset(environ),
         own_folders=(

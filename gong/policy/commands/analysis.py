@@ -36,8 +36,8 @@ class CommandAnalysis:
     @property
     def only_reads(self) -> bool:
         """Whether the command line is known to change nothing."""
-        is_safe = all(one.level is not DangerLevel.DANGEROUS for one in self.findings)
-        return is_safe and all(one.reads for one in self.actions)
+        is_safe = all(finding.level is not DangerLevel.DANGEROUS for finding in self.findings)
+        return is_safe and all(action.reads for action in self.actions)
 
     def add_finding(
         self, level: DangerLevel, reason: str, part: str, action: CommandFinding | None = None
@@ -62,8 +62,8 @@ class CommandAnalysis:
         """
         before, actions = len(self.findings), len(self.actions)
         yield
-        self.removes |= runs and any(one.removes for one in self.actions[actions:])
+        self.removes |= runs and any(action.removes for action in self.actions[actions:])
         self.findings[before:] = [
-            one for one in self.findings[before:] if one.level > DangerLevel.ASK
+            finding for finding in self.findings[before:] if finding.level > DangerLevel.ASK
         ]
         del self.actions[actions:]

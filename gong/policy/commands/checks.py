@@ -88,7 +88,7 @@ def _list_rule_commands() -> tuple[str, ...]:
 def _check_unknown_program(use: Invocation) -> str | None:
     """Take a program that an expansion decides for `rm`, when its arguments fit."""
     fits = not use.name and has_any_option(use.arguments, _RECURSIVE)
-    if fits and any(use.places.is_vital(one) for one in list_operands(use.arguments)):
+    if fits and any(use.places.is_vital(operand) for operand in list_operands(use.arguments)):
         return "may remove a system, home or workspace folder"
     return None
 
@@ -99,8 +99,8 @@ def _check_program_behind(use: Invocation) -> str | None:
     if not use.name or use.name in words.containers or load_tables().is_reader(use.name):
         return None
     seen: Counter[str] = Counter()
-    for index, one in enumerate(use.arguments):
-        name = read_program_name(one) if one.known else ""
+    for index, argument in enumerate(use.arguments):
+        name = read_program_name(argument) if argument.known else ""
         seen[name] += 1
         if not name or seen[name] > _MAX_BEHIND:  # a later one has no more arguments than it
             continue
@@ -116,13 +116,15 @@ def _check_fed_shell(use: Invocation) -> str | None:
     runs = use.name in words.shells or use.name in _SOURCES
     reads = _is_reading_script(use)
     if _is_interpreter(use.name):
-        runs = not any(one.known and not one.inside for one in list_operands(use.arguments))
+        runs = not any(
+            operand.known and not operand.inside for operand in list_operands(use.arguments)
+        )
     inside = use.inside if runs or not use.name else ()
     sources = (*(use.before if reads else ()), *inside)
-    for one in sources:
-        if one.name in words.downloaders:
+    for source in sources:
+        if source.name in words.downloaders:
             return FETCHED_REASON
-        if one.name in words.decoders:
+        if source.name in words.decoders:
             return "runs a text that was made unreadable"
     return None
 
@@ -131,16 +133,18 @@ def _is_reading_script(use: Invocation) -> bool:
     """Whether standard input is the program's own script."""
     words = load_tables().words
     if use.name in words.shells:
-        given = [one for one in list_operands(use.arguments) if one.text != "-"]
+        given = [operand for operand in list_operands(use.arguments) if operand.text != "-"]
         return has_any_option(use.arguments, ["-s"]) or not (
             given or has_any_option(use.arguments, ["-c"])
         )
     if use.name in {".", "source"}:
-        return any(one.text.startswith(("/dev/stdin", "/dev/fd/")) for one in use.arguments)
+        return any(
+            argument.text.startswith(("/dev/stdin", "/dev/fd/")) for argument in use.arguments
+        )
     if not _is_interpreter(use.name):
         return False
     asked = has_any_option(use.arguments, ["-c", "-m", "-e", "-E", "-p", "-n", "-r", "--eval"])
-    return not asked and all(one.text == "-" for one in list_operands(use.arguments))
+    return not asked and all(operand.text == "-" for operand in list_operands(use.arguments))
 
 
 def _is_interpreter(name: str) -> bool:
@@ -150,12 +154,12 @@ def _is_interpreter(name: str) -> bool:
 def find_embedded_commands(use: Invocation) -> Iterator[str]:
     """Yield the shell commands in code for an interpreter."""
     if _is_interpreter(use.name):
-        for text in map(_cut_to_ends, (*(one.text for one in use.arguments), *use.given)):
+        for text in map(_cut_to_ends, (*(argument.text for argument in use.arguments), *use.given)):
             yield from (found[2] or found[3] for found in _RUN.finditer(text))
             yield from (found[1] for found in _BRACKETED.finditer(text))
             for listed in (*_LIST.finditer(text), *_CALLED.finditer(text)):
                 yield " ".join(_LITERAL.findall(listed[1]))
-            literals = [one or other for one, other in _QUOTED.findall(text)][:_MAX_LITERALS]
+            literals = [double or other for double, other in _QUOTED.findall(text)][:_MAX_LITERALS]
             if EXECUTES_COMMANDS.search(text) and literals:
                 yield from (" ".join(literals), "".join(literals))
             if use.name.endswith("awk"):
@@ -166,7 +170,7 @@ def _check_removing_code(use: Invocation) -> str | None:
     """Look at the paths that code for an interpreter, or an editor, removes."""
     if not (_is_interpreter(use.name) or use.name in load_tables().words.interactive):
         return None
-    for text in map(_cut_to_ends, (*(one.text for one in use.arguments), *use.given)):
+    for text in map(_cut_to_ends, (*(argument.text for argument in use.arguments), *use.given)):
         for found in (*_REMOVING_CALL.finditer(text), *_REMOVED_VALUE.finditer(text)):
             path = found[1]
             if path == "~" or path.startswith("~/"):
@@ -181,7 +185,9 @@ def _check_patterns(use: Invocation) -> str | None:
     patterns = load_tables().calls if _is_interpreter(use.name) else ()
     if use.name in load_tables().words.databases:
         patterns += load_tables().statements
-    shown = [_cut_to_ends(text) for text in (*(one.text for one in use.arguments), *use.given)]
+    shown = [
+        _cut_to_ends(text) for text in (*(argument.text for argument in use.arguments), *use.given)
+    ]
     found = (why for pattern, why in patterns for text in shown if re.search(pattern, text))
     return next(found, None)
 
@@ -205,11 +211,11 @@ def _check_secret_read(use: Invocation) -> str | None:
 
 def _split_arguments(arguments: Arguments) -> Iterator[Argument]:
     """Yield the arguments and their parts after `=` or `@`, except keys to log in with."""
-    for left, one in zip((None, *arguments), arguments, strict=False):
+    for left, argument in zip((None, *arguments), arguments, strict=False):
         if left is None or left.text not in _KEY_OPTIONS:
-            yield one
-            for text in re.split("[@=:]", one.text)[1:]:
-                yield one._replace(text=text)
+            yield argument
+            for text in re.split("[@=:]", argument.text)[1:]:
+                yield argument._replace(text=text)
 
 
 def _is_sending(use: Invocation) -> bool:
@@ -226,12 +232,14 @@ def _check_sent_data(use: Invocation) -> str | None:
     if use.name not in load_tables().words.senders or not _is_sending(use):
         return None
     own = [*_split_arguments(use.arguments), *use.read]
-    if any(_is_private_file(one, use.places) for one in own):
+    if any(_is_private_file(argument, use.places) for argument in own):
         return "sends credentials to another machine"
-    if any(_is_telling_secrets(one) for one in (*use.before, *use.inside)):
+    if any(_is_telling_secrets(invocation) for invocation in (*use.before, *use.inside)):
         return "sends credentials to another machine"
     shells = load_tables().words.shells
-    if use.name not in {"curl", "wget"} and any(one.name in shells for one in use.before):
+    if use.name not in {"curl", "wget"} and any(
+        invocation.name in shells for invocation in use.before
+    ):
         return "gives another machine a shell"
     return None
 
@@ -240,7 +248,8 @@ def _is_telling_secrets(use: Invocation) -> bool:
     if use.name in load_tables().words.tellers and not list_operands(use.arguments):
         return True
     return any(
-        _is_private_file(one, use.places) for one in (*_split_arguments(use.arguments), *use.read)
+        _is_private_file(argument, use.places)
+        for argument in (*_split_arguments(use.arguments), *use.read)
     )
 
 
@@ -269,7 +278,11 @@ def list_written_files(use: Invocation) -> Iterator[Argument]:
         yield from given[-1:]
         yield from _list_option_values(use.arguments, ["-t", "--target-directory"])
     elif use.name == "dd":
-        yield from (one._replace(text=one.text[3:]) for one in given if one.text.startswith("of="))
+        yield from (
+            argument._replace(text=argument.text[3:])
+            for argument in given
+            if argument.text.startswith("of=")
+        )
     elif use.name in {"sed", "perl"} and has_any_option(use.arguments, ["-i", "--in-place"]):
         yield from given[1:]
     elif use.name in {"curl", "wget", "sort", "gcc", "openssl", "tar", "unzip"}:
@@ -278,8 +291,8 @@ def list_written_files(use: Invocation) -> Iterator[Argument]:
 
 
 def _list_option_values(arguments: Arguments, wanted: list[str]) -> Iterator[Argument]:
-    found = (find_option_value(arguments, one) for one in wanted)
-    yield from (one for one in found if one is not None)
+    found = (find_option_value(arguments, option) for option in wanted)
+    yield from (value for value in found if value is not None)
 
 
 def _check_kill_all(use: Invocation) -> str | None:
@@ -293,7 +306,7 @@ def _check_kill_all(use: Invocation) -> str | None:
         pass
     elif not first.text.startswith("-"):
         rest = list(use.arguments)
-    return "ends every process" if any(one.text == "-1" for one in rest) else None
+    return "ends every process" if any(argument.text == "-1" for argument in rest) else None
 
 
 def _check_history_wipe(use: Invocation) -> str | None:
@@ -301,10 +314,12 @@ def _check_history_wipe(use: Invocation) -> str | None:
     names = {"bash_history", "zsh_history"}
     if use.name not in {"ln", "cp", "truncate"}:
         return None
-    if any(one.text.rsplit("/.", 1)[-1] in names for one in use.arguments[-1:]):
+    if any(argument.text.rsplit("/.", 1)[-1] in names for argument in use.arguments[-1:]):
         return "wipes the history of commands"
-    empties = any(one.text == "/dev/null" for one in use.arguments) or use.name == "truncate"
-    paths = [path for one in use.arguments[-1:] for path in use.places.paths(one)]
+    empties = (
+        any(argument.text == "/dev/null" for argument in use.arguments) or use.name == "truncate"
+    )
+    paths = [path for argument in use.arguments[-1:] for path in use.places.paths(argument)]
     if empties and any(_is_startup_file(path, use.places.home) for path in paths):
         return "empties what a shell runs when it starts"
     return None

@@ -189,7 +189,11 @@ class _CommandJudge:
         state.leave_chain(command.chain)
         uses = self.analysis.uses
         at = Scope(command, state, replace(self.places, folders=state.folders), feeders)
-        targets = [target for one in command.redirects for target in self._judge_redirect(one, at)]
+        targets = [
+            target
+            for redirect in command.redirects
+            for target in self._judge_redirect(redirect, at)
+        ]
         obeyed = self._judge_assignments(at)
         words = tuple(resolve_substitutions(word, state, uses) for word in command.words)
         readings = [arguments for arguments in expand_words(words, state) if arguments]
@@ -419,4 +423,6 @@ def judge_command_line(command: str, places: PathContext) -> CommandAnalysis:
 
 def choose_worst(findings: list[CommandFinding]) -> CommandFinding:
     """Return the first finding of the highest level; a safe one where there is none."""
-    return max(findings, key=lambda one: one.level, default=CommandFinding(DangerLevel.SAFE))
+    return max(
+        findings, key=lambda finding: finding.level, default=CommandFinding(DangerLevel.SAFE)
+    )

@@ -65,18 +65,18 @@ def list_input_paths(target: Argument, places: PathContext) -> Iterator[str]:
     if target.text.startswith("/"):
         yield target.text
     elif not target.text.isdigit():  # a descriptor
-        yield from (f"{one}/{target.text}" for one in places.folders if one is not None)
+        yield from (f"{folder}/{target.text}" for folder in places.folders if folder is not None)
 
 
 def list_printed_texts(use: Invocation) -> Iterator[str]:
     """Yield what a command is known to print."""
     if use.name in {"echo", "printf"}:
-        given = [one.text for one in _list_printed_words(use)]
+        given = [argument.text for argument in _list_printed_words(use)]
         texts = [" ".join(given)]
         if use.name == "printf" and len(given) > 1:
             texts.append(" ".join(given[1:]))
         yield from texts
-        yield from (decode_ansi_c(one) for one in texts if "\\" in one)
+        yield from (decode_ansi_c(text) for text in texts if "\\" in text)
     elif use.name == "cat" and not list_operands(use.arguments):
         yield from use.given
 
@@ -93,18 +93,20 @@ def _list_printed_words(use: Invocation) -> Arguments:
 def find_printed_line(use: Invocation) -> str | None:
     """Return what `echo` or `printf` prints, None where it is not known."""
     given = _list_printed_words(use)
-    formats = use.name == "printf" and any("%" in one.text for one in given[:1])
-    if any(not one.known or one.glob for one in use.arguments):
+    formats = use.name == "printf" and any("%" in argument.text for argument in given[:1])
+    if any(not argument.known or argument.glob for argument in use.arguments):
         return None
-    whole = " ".join(one.text for one in given[1 if formats else 0 :])
+    whole = " ".join(argument.text for argument in given[1 if formats else 0 :])
     options = use.arguments[: len(use.arguments) - len(given)]
-    escapes = use.name == "printf" or any("e" in one.text for one in options)
+    escapes = use.name == "printf" or any("e" in argument.text for argument in options)
     return decode_ansi_c(whole) if escapes else whole
 
 
 def list_xargs_arguments(use: Invocation) -> Arguments:
     """Return what xargs adds to its command."""
-    printed_texts = [text for one in (*use.before, *use.inside) for text in list_printed_texts(one)]
+    printed_texts = [
+        text for invocation in (*use.before, *use.inside) for text in list_printed_texts(invocation)
+    ]
     known_texts = (*printed_texts, *use.given)
     home = use.places.home
     words = (word for text in known_texts for word in text.split())
@@ -134,23 +136,23 @@ def apply_builtin(
             new = (*new, None)  # a loop may climb any number of times
         sure = certain and where.known
         state.folders = tuple(dict.fromkeys(new if sure else (*new, *state.folders)))
-    elif name == "set" and (given or any(one.text == "--" for one in arguments)):
+    elif name == "set" and (given or any(argument.text == "--" for argument in arguments)):
         _set_positional(given, state, certain=certain)
     elif name == "popd":
         state.folders = (None, *state.folders)
     elif name == "printf" and (variable := find_option_value(arguments[1:], "-v")) is not None:
-        text = " ".join(one.text for one in given if one != variable)
+        text = " ".join(argument.text for argument in given if argument != variable)
         state.variables[variable.text] = (text, None)
     elif name in {"read", "mapfile", "readarray", "getopts", "unset"}:
-        known = (one for text in fed for one in (*text.split("\n"), *text.split()))
-        wide = tuple(one for one in dict.fromkeys(known) if _WIDE.search(one))
-        state.variables |= {one.text: (*wide[:_MAX_READ], None) for one in given}
+        known = (value for text in fed for value in (*text.split("\n"), *text.split()))
+        wide = tuple(value for value in dict.fromkeys(known) if _WIDE.search(value))
+        state.variables |= {argument.text: (*wide[:_MAX_READ], None) for argument in given}
 
 
 def _set_positional(given: Arguments, state: ShellState, *, certain: bool) -> None:
     """Keep what `set -- A B` makes of `$1`, `$2`, `$@` and `$*`."""
-    texts = tuple(one.text if one.known else None for one in given)
-    every = (" ".join(one.text for one in given), *texts)
+    texts = tuple(argument.text if argument.known else None for argument in given)
+    every = (" ".join(argument.text for argument in given), *texts)
     numbered = {str(number): (text,) for number, text in enumerate(texts, 1)}
     for name, possible in {"@": every, "*": every, **numbered}.items():
         before = () if certain else state.values(name)
@@ -162,7 +164,9 @@ def _list_search_folders(target: str, state: ShellState) -> tuple[str | None, ..
     if "CDPATH" not in state.variables or target.startswith(("/", "./", "../")):
         return ()
     values = state.variables["CDPATH"]
-    return tuple(one for value in values if value for one in value.split(":") if one) or (None,)
+    return tuple(folder for value in values if value for folder in value.split(":") if folder) or (
+        None,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +184,7 @@ def build_invocation(arguments: Arguments, at: Scope, uses: Uses) -> Invocation:
     """Return a program with its arguments and what is around it."""
     first = arguments[0]
     name = first.text.rsplit("/", 1)[-1].lower().removesuffix(".exe") if first.known else ""
-    inside = (one for arg in arguments for one in arg.inside)
+    inside = (inner for arg in arguments for inner in arg.inside)
     return Invocation(
         name,
         arguments[1:],
@@ -189,12 +193,12 @@ def build_invocation(arguments: Arguments, at: Scope, uses: Uses) -> Invocation:
         inside=_collect_invocations(inside, uses),
         given=tuple(list_given_texts(at, uses)),
         read=tuple(
-            one
+            argument
             for each in (at.command, *at.feeders)
             for redirect in each.redirects
             if redirect.operator == "<"
             for read in expand_words((redirect.target,), at.state)
-            for one in read
+            for argument in read
         ),
     )
 
@@ -202,19 +206,19 @@ def build_invocation(arguments: Arguments, at: Scope, uses: Uses) -> Invocation:
 def _collect_invocations(
     commands: Iterator[SimpleCommand] | Sequence[SimpleCommand], uses: Uses
 ) -> tuple[Invocation, ...]:
-    return tuple(use for one in commands for use in uses.get(one, ()))
+    return tuple(use for command in commands for use in uses.get(command, ()))
 
 
 def _list_piped_commands(command: SimpleCommand) -> tuple[SimpleCommand, ...]:
     """Return what `< <(…)` runs."""
-    targets = (one.target for one in command.redirects if one.operator == "<")
+    targets = (redirect.target for redirect in command.redirects if redirect.operator == "<")
     return tuple(inner for target in targets for piece in target for inner in piece.inside)
 
 
 def list_given_texts(at: Scope, uses: Uses) -> Iterator[str]:
     """Yield the texts on standard input, as far as the command line holds them."""
-    for one in (at.command, *at.feeders):
-        for redirect in one.redirects:
+    for source in (at.command, *at.feeders):
+        for redirect in source.redirects:
             if redirect.operator == "<<":
                 yield "".join(piece.text for piece in redirect.target)
                 if any(piece.kind == "variable" for piece in redirect.target):
@@ -247,7 +251,7 @@ def _resolve_output(piece: Piece, state: ShellState, uses: Uses) -> Piece:
     values = expand_operator(piece.text, state) or _find_printed_values(
         ran, len(piece.inside), state
     )
-    reads = any(one.redirects and not one.words for one in piece.inside)  # `$(< file)`
+    reads = any(command.redirects and not command.words for command in piece.inside)  # `$(< file)`
     if not values and piece.text[:2] != "$((" and (reads or not _is_naming_parts(ran)):
         values = (ANY_PATH,)
     if not values:
@@ -258,13 +262,15 @@ def _resolve_output(piece: Piece, state: ShellState, uses: Uses) -> Piece:
 
 def _is_naming_parts(ran: tuple[Invocation, ...]) -> bool:
     """Whether what is printed are names of files below a folder, or no paths at all."""
-    others = [one for one in ran if one.name not in _MOVES]
+    others = [invocation for invocation in ran if invocation.name not in _MOVES]
     if not others:
         return True
     first, *rest = others
     if first.name in {"echo", "printf"}:
         return not rest
-    return first.name in _LIST_PARTS and all(one.name in {*_PASSING, *_CHOOSE} for one in rest)
+    return first.name in _LIST_PARTS and all(
+        invocation.name in {*_PASSING, *_CHOOSE} for invocation in rest
+    )
 
 
 def _find_printed_values(
@@ -273,49 +279,59 @@ def _find_printed_values(
     """Return the possible outputs of a substitution's commands; empty if unknown."""
     if not ran or (commands == len(ran) == 1 and (top := _find_top_folder(ran[0])) is not None):
         return (top,) if ran else ()
-    if ran[-1].name == "pwd" and all(one.name in {"pwd", *_MOVES} for one in ran):
-        ends = (folder for one in ran if one.name == "pwd" for folder in one.places.folders)
+    if ran[-1].name == "pwd" and all(invocation.name in {"pwd", *_MOVES} for invocation in ran):
+        ends = (
+            folder
+            for invocation in ran
+            if invocation.name == "pwd"
+            for folder in invocation.places.folders
+        )
         return tuple(dict.fromkeys(ends))
     if commands > 1:
-        passed = all(one.name in _PASSING for one in ran[1:]) and ran[0].name in {"echo", "printf"}
+        passed = all(invocation.name in _PASSING for invocation in ran[1:]) and ran[0].name in {
+            "echo",
+            "printf",
+        }
         if passed:
             return (
                 find_printed_line(ran[0]),
-                ANY_PATH if any(one.name == "tr" for one in ran) else None,
+                ANY_PATH if any(invocation.name == "tr" for invocation in ran) else None,
             )
-        if not all(one.name in _MOVES for one in ran):
+        if not all(invocation.name in _MOVES for invocation in ran):
             return ()
-    if all(one.name in {"echo", "printf"} for one in ran):
-        return tuple(find_printed_line(one) for one in ran)
-    found = tuple(text for one in ran for text in _find_named_places(one, state))
+    if all(invocation.name in {"echo", "printf"} for invocation in ran):
+        return tuple(find_printed_line(invocation) for invocation in ran)
+    found = tuple(text for invocation in ran for text in _find_named_places(invocation, state))
     return (*found, None) if found else ()
 
 
 def _find_named_places(use: Invocation, state: ShellState) -> Iterator[str]:
     """Yield places that a command is known to name, among others."""
-    given = [one for one in list_operands(use.arguments) if one.known]
-    words = [one.text for one in use.arguments]
+    given = [operand for operand in list_operands(use.arguments) if operand.known]
+    words = [argument.text for argument in use.arguments]
     if use.name == "cat" and not use.arguments:
         yield from use.given
     elif use.name in {"realpath", "readlink"}:
-        yield from (one.text for one in given)
+        yield from (argument.text for argument in given)
     elif use.name == "dirname":
-        yield from (posixpath.dirname(path) for one in given for path in use.places.paths(one))
+        yield from (
+            posixpath.dirname(path) for argument in given for path in use.places.paths(argument)
+        )
     elif words == ["rev-parse", "--show-toplevel"] and use.name == "git":
         yield use.places.start
     elif (use.name == "ls" and not given) or (use.name == "git" and words == ["ls-files"]):
-        yield from (f"{one}/*" for one in state.folders if one is not None)
+        yield from (f"{folder}/*" for folder in state.folders if folder is not None)
     elif use.name == "find" and not (len(given) > 1 or {*words} & {*load_tables().words.narrowing}):
-        yield from (one.text for one in given or (Argument("."),))
+        yield from (argument.text for argument in given or (Argument("."),))
     elif use.name == "find":  # of a whole system any part is too much
-        yield from (one.text for one in given[:1] if use.places.is_foreign(one))
+        yield from (argument.text for argument in given[:1] if use.places.is_foreign(argument))
     elif use.name == "ls" and has_any_option(use.arguments, ["-d"]):
-        yield from (one.text for one in given)
+        yield from (argument.text for argument in given)
 
 
 def _find_top_folder(use: Invocation) -> str | None:
     """Return what `git rev-parse --show-toplevel` prints in the session's folder."""
-    asked = [one.text for one in use.arguments] == ["rev-parse", "--show-toplevel"]
+    asked = [argument.text for argument in use.arguments] == ["rev-parse", "--show-toplevel"]
     asks = use.name == "git" and asked and use.places.folders == (use.places.start,)
     return use.places.repository if asks else None
 

@@ -76,14 +76,16 @@ def is_only_setting(name: str, arguments: Arguments, exported: Collection[str]) 
     What is set is the shell's own, unless it is one of the `exported` or the builtin exports it.
     """
     allowed = _SET if name == "set" else _OPTION
-    if not all(one.known and allowed.fullmatch(one.text) for one in arguments):
+    if not all(argument.known and allowed.fullmatch(argument.text) for argument in arguments):
         return False
     if name == "set":  # alone, or with a bare -o, it prints every variable or option
         return arguments[-1:] != () and arguments[-1].text[-1:] != "o"
-    names = [one.text for one in list_operands(arguments)]
-    if name == "export" or any("x" in one.text for one in arguments if one.text[:1] == "-"):
+    names = [operand.text for operand in list_operands(arguments)]
+    if name == "export" or any(
+        "x" in argument.text for argument in arguments if argument.text[:1] == "-"
+    ):
         return bool(names) and all(map(is_harmless_variable, names))
-    obeyed = (one in exported or is_obeyed_variable(one) for one in names)
+    obeyed = (name in exported or is_obeyed_variable(name) for name in names)
     return bool(names) and not any(obeyed)
 
 
@@ -155,9 +157,13 @@ def _find_fresh_folder(command: SimpleCommand, uses: Uses) -> str:
         return ""
     name, (value,) = assigned[0]
     ran = [use for inner in value.inside for use in uses.get(inner, ())]
-    if len(ran) != 1 or ran[0].name != "mktemp" or not all(one.known for one in ran[0].arguments):
+    if (
+        len(ran) != 1
+        or ran[0].name != "mktemp"
+        or not all(argument.known for argument in ran[0].arguments)
+    ):
         return ""
-    options = {one.text for one in ran[0].arguments}
+    options = {argument.text for argument in ran[0].arguments}
     is_folder = options & {"-d", "--directory"} and options <= _MKTEMP_OPTIONS
     return name if is_folder else ""
 
@@ -166,7 +172,7 @@ def list_shown_credentials(command: SimpleCommand, state: ShellState) -> Iterato
     """Yield variables of the environment that may hold a credential, and are not only tested."""
     if read_first_word(command) in {"[", "test"}:
         return
-    texts = (one.target for one in command.redirects if one.operator == "<<")
+    texts = (redirect.target for redirect in command.redirects if redirect.operator == "<<")
     for piece in (piece for word in (*command.words, *texts) for piece in word):
         found = piece.kind in {"variable", "unknown"} and _CREDENTIAL.match(piece.text)
         if found and found[1] not in state.variables:

@@ -130,7 +130,7 @@ def list_wrapped_work(
             if (word := quote_obeyed_variable(name, (value,), use.places, for_program=True))
         )
         if is_deepest:
-            parts = (one.text for one in (command.text, *command.arguments) if one)
+            parts = (argument.text for argument in (command.text, *command.arguments) if argument)
             yield TooDeep(" ".join(parts))
         elif command.text is None:
             yield from _list_filled_programs(use, command, obeyed)
@@ -151,10 +151,12 @@ def _list_filled_programs(
     names = (LISTED_NAME,) if use.name == "xargs" and is_listing_files(use) else names
     option = find_option_value(use.arguments, "-I") or find_option_value(use.arguments, "--replace")
     mark = option.text if option and option.text else "{}"
-    if any(mark in one.text for one in arguments):
-        known = [one.text for one in names if one.known and one != LISTED_NAME]
+    if any(mark in argument.text for argument in arguments):
+        known = [argument.text for argument in names if argument.known and argument != LISTED_NAME]
         for name in known[:_MAX_FILLED]:
-            filled = (one._replace(text=one.text.replace(mark, name)) for one in arguments)
+            filled = (
+                argument._replace(text=argument.text.replace(mark, name)) for argument in arguments
+            )
             yield ProgramRun(tuple(filled), folder, likely=True)
     yield ProgramRun((*arguments, *names), folder, obeyed)
 
@@ -186,12 +188,17 @@ def list_fed_work(use: Invocation, command: SimpleCommand, uses: Uses) -> Iterat
     """
     words = load_tables().words
     opens = use.name in {"mapfile", "readarray"} or (use.name == "exec" and not use.arguments)
-    pieces = (piece for one in command.redirects if ">" in one.operator for piece in one.target)
+    pieces = (
+        piece
+        for redirect in command.redirects
+        if ">" in redirect.operator
+        for piece in redirect.target
+    )
     beside = [
         *use.inside,
         *(found for piece in pieces for inner in piece.inside for found in uses.get(inner, ())),
     ]
-    has_shell = any(one.name in words.shells for one in beside)
+    has_shell = any(invocation.name in words.shells for invocation in beside)
     if opens or has_shell:
         texts = (*use.given, *list_printed_texts(use))
         for text in dict.fromkeys(texts):
@@ -200,7 +207,7 @@ def list_fed_work(use: Invocation, command: SimpleCommand, uses: Uses) -> Iterat
         joined = " ".join(texts)
         if opens and joined not in texts:
             yield TextRun(joined, TextKind.POSSIBLE)
-    if has_shell and any(one.name in words.downloaders for one in (use, *use.before)):
+    if has_shell and any(invocation.name in words.downloaders for invocation in (use, *use.before)):
         yield DangerReason(FETCHED_REASON)
 
 
@@ -229,16 +236,16 @@ class Aliases:
     def record(self, use: Invocation) -> None:
         """Record the names that a use of `alias` or `hash -p` defines."""
         if use.name == "alias":
-            named = (one.text.partition("=") for one in use.arguments)
+            named = (argument.text.partition("=") for argument in use.arguments)
             self.texts |= {name: text for name, _, text in named}
         elif use.name == "hash":
             program = find_option_value(use.arguments, "-p")
-            names = [one.text for one in list_operands(use.arguments, ("-p",))]
+            names = [operand.text for operand in list_operands(use.arguments, ("-p",))]
             if program is not None:
                 self.texts |= {name.lower(): shlex.quote(program.text) for name in names}
 
     def list_work(self, use: Invocation) -> Iterator[Work]:
         """Yield the text that a name represents, with the arguments of this use."""
         if use.name in self.texts:
-            words = (shlex.quote(one.text) for one in use.arguments)
+            words = (shlex.quote(argument.text) for argument in use.arguments)
             yield TextRun(" ".join((self.texts[use.name], *words)), TextKind.POSSIBLE)
