@@ -60,9 +60,9 @@ class FileStamp(NamedTuple):
             with suppress(OSError):
                 stats.append(os.stat(f"{path}-wal"))  # noqa: PTH116
         return cls(
-            sum(one.st_size for one in stats),
-            max(one.st_mtime_ns for one in stats),
-            max(one.st_ctime_ns for one in stats),
+            sum(stat.st_size for stat in stats),
+            max(stat.st_mtime_ns for stat in stats),
+            max(stat.st_ctime_ns for stat in stats),
         )
 
     @classmethod

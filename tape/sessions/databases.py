@@ -48,8 +48,10 @@ def list_database_sessions(file: Path, tool: str) -> list[tuple[str, str]] | Non
         return [(file.absolute().parent.name, "")]
     for version in (kind.version, "''"):
         with suppress(*_DAMAGE), closing(_open_database(file)) as database:
-            tables = [one for one in (kind.table, kind.also) if one and has_table(database, one)]
-            query = " UNION ".join(f"SELECT s.id, {version} FROM {one} s" for one in tables)  # noqa: S608
+            tables = [
+                table for table in (kind.table, kind.also) if table and has_table(database, table)
+            ]
+            query = " UNION ".join(f"SELECT s.id, {version} FROM {table} s" for table in tables)  # noqa: S608
             rows = database.execute(f"{query} ORDER BY 1")
             return [(str(row), str(changed or "")) for row, changed in rows]
     return None

@@ -65,18 +65,18 @@ def export_session(
     head = tape.head() if head is None else head
     heads = [head]
     if is_whole:
-        heads = [tape.head(one) for one in refs.branches if one != refs.current] + [head]
+        heads = [tape.head(name) for name in refs.branches if name != refs.current] + [head]
     outline = _read_outline(tape, heads, skipped)
     outline = outline._replace(with_content=with_content)
     lines = [*load_writer(name).write_session(outline)]
-    if not lines or not any(to_message(one.entry.data) for one in outline.entries):
+    if not lines or not any(to_message(placed.entry.data) for placed in outline.entries):
         raise UsageError("nobody says anything in this tape: there is nothing to export")
     secrets = 0
     if redact:
         masks = [mask_json(line, is_sealed_member) for line in lines]
         lines, secrets = [mask.data for mask in masks], sum(mask.secrets for mask in masks)
     others = (
-        () if is_whole or is_named else tuple(one for one in refs.branches if one != head.branch)
+        () if is_whole or is_named else tuple(name for name in refs.branches if name != head.branch)
     )
     return ExportedSession(b"".join(b"%b\n" % line for line in lines), secrets, others, outline)
 
@@ -110,7 +110,11 @@ def _read_outline(
         for entry in tape.entries(head, skipped=skipped):
             placed.setdefault(entry.id, PlacedEntry(entry, before))
             before = entry.id
-    starts = [one.entry.data for one in placed.values() if isinstance(one.entry.data, Start)]
+    starts = [
+        placed_entry.entry.data
+        for placed_entry in placed.values()
+        if isinstance(placed_entry.entry.data, Start)
+    ]
     first = next(iter(placed.values()))
     git = starts[0].git if starts else None
     refs = tape.refs()
@@ -121,10 +125,10 @@ def _read_outline(
     imported = starts[0].imported if starts else None
     agents: dict[str, TapeOutline] = {}
     if depth < _MAX_DEPTH:
-        for one in placed.values():
-            if isinstance(one.entry.data, AgentStart):
-                child = _read_agent(tape, one.entry.data, {*placed}, skipped, depth)
-                agents |= {} if child is None else {one.entry.data.agent: child}
+        for placed_entry in placed.values():
+            if isinstance(placed_entry.entry.data, AgentStart):
+                child = _read_agent(tape, placed_entry.entry.data, {*placed}, skipped, depth)
+                agents |= {} if child is None else {placed_entry.entry.data.agent: child}
     return TapeOutline(
         id=tape.id,
         title=refs.title,
@@ -151,7 +155,7 @@ def _read_agent(
     try:
         if start.tape is None:
             outline = _read_outline(tape, [tape.head(start.branch)], skipped, depth + 1)
-            own = [one for one in outline.entries if one.entry.id not in seen]
+            own = [placed for placed in outline.entries if placed.entry.id not in seen]
             return outline._replace(entries=tuple(own), title=start.task)
         other = tape.open_linked(start.tape)
         outline = _read_outline(other, [other.head()], skipped, depth + 1)

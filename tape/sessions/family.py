@@ -73,9 +73,9 @@ class ImportedTapes:
         named = (self._find_parents(session) | children) - home
         others = self._find_twins(session)
         return [
-            *(Relative(one, is_named=True, is_home=True) for one in sorted(home)),
-            *(Relative(one, is_named=True) for one in sorted(named)),
-            *(Relative(one, is_named=False) for one in sorted(others - home - named)),
+            *(Relative(tape, is_named=True, is_home=True) for tape in sorted(home)),
+            *(Relative(tape, is_named=True) for tape in sorted(named)),
+            *(Relative(tape, is_named=False) for tape in sorted(others - home - named)),
         ]
 
     def find_doubles(self, session: SourceSession, own: str) -> list[Relative]:
@@ -86,20 +86,20 @@ class ImportedTapes:
         """
         self._read_new_tapes()
         parents = self._find_parents(session) - {own}
-        twins = {one for one in self._find_twins(session) - parents if one < own}
+        twins = {twin for twin in self._find_twins(session) - parents if twin < own}
         return [
-            *(Relative(one, is_named=True) for one in sorted(parents)),
-            *(Relative(one, is_named=False) for one in sorted(twins)),
+            *(Relative(tape, is_named=True) for tape in sorted(parents)),
+            *(Relative(tape, is_named=False) for tape in sorted(twins)),
         ]
 
     def _find_parents(self, session: SourceSession) -> set[str]:
         tool = session.tool
         return self._select(
             mark
-            for one in session.forked_from
+            for ancestor in session.forked_from
             for mark in (
-                _Mark("tape", tool, compute_tape_id(tool, one)),
-                _Mark("label", tool, build_session_label(tool, one)),
+                _Mark("tape", tool, compute_tape_id(tool, ancestor)),
+                _Mark("label", tool, build_session_label(tool, ancestor)),
             )
         )
 
@@ -132,7 +132,7 @@ class ImportedTapes:
                 return [
                     _Mark("tape", tool, tape.id),
                     _Mark("created", tool, tape.info.created),
-                    *(_Mark("parent", tool, one) for one in imported.forked_from),
-                    *(_Mark("label", tool, one) for one in tape.refs().labels),
+                    *(_Mark("parent", tool, ancestor) for ancestor in imported.forked_from),
+                    *(_Mark("label", tool, label) for label in tape.refs().labels),
                 ]
         return []

@@ -176,10 +176,10 @@ def import_session(
         doubles,
     )
     inner = [
-        one
+        imported
         for child in session.children
         if child.id not in filler.known_agents
-        for one in import_session(store, child, beginning, source, digest, others, find_facts)
+        for imported in import_session(store, child, beginning, source, digest, others, find_facts)
     ]
     return [done, *inner]
 
@@ -289,8 +289,8 @@ def _has_beginning(whole: Assistant, part: Assistant) -> bool:
 
     Where the other one says that it has not ended, its last words may be cut off.
     """
-    ours = [(type(one), *_list_words(one)) for one in whole.content]
-    theirs = [(type(one), *_list_words(one)) for one in part.content]
+    ours = [(type(block), *_list_words(block)) for block in whole.content]
+    theirs = [(type(block), *_list_words(block)) for block in part.content]
     if part.partial and theirs and len(ours) >= len(theirs):
         cut, end = theirs.pop(), ours[len(theirs)]
         if cut[0] is not end[0] or not str(end[1] or "").startswith(str(cut[1] or "")):

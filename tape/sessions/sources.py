@@ -84,7 +84,7 @@ def find_tool_folders(environ: Mapping[str, str]) -> dict[str, Path]:
 def find_sessions_of(tool: str, folder: Path) -> list[SessionFile]:
     """Return the sessions of an agent in its folder, by name."""
     files = {file for pattern in SESSION_FORMATS[tool].files for file in folder.glob(pattern)}
-    return [one for file in _keep_main_files(files) for one in list_sessions_in(file, tool)]
+    return [source for file in _keep_main_files(files) for source in list_sessions_in(file, tool)]
 
 
 def find_sessions_in(folder: Path) -> list[SessionFile]:
@@ -95,7 +95,7 @@ def find_sessions_in(folder: Path) -> list[SessionFile]:
         if file.name.endswith((*_SUFFIXES, *_OF_MANY))
         or (file.suffix == ".db" and find_database_tool(file) is not None)
     }
-    return [one for file in _keep_main_files(files) for one in list_sessions_in(file)]
+    return [source for file in _keep_main_files(files) for source in list_sessions_in(file)]
 
 
 def _keep_main_files(files: set[Path]) -> list[Path]:
@@ -148,7 +148,7 @@ def open_session_file(source: SessionFile, tool: str | None = None) -> tuple[Sou
     if agent is None and any(decode_object(line) is not None for line in read_lines()):
         agent = tool or source.tool
     if agent is None:
-        known = ", ".join(one.title for one in SESSION_FORMATS.values())
+        known = ", ".join(row.title for row in SESSION_FORMATS.values())
         raise UsageError(f"{source.path} is not a session that is known: {known}")
     stem = source.path.name.removesuffix(".zst")
     stem = stem.removesuffix(".jsonl").removesuffix(".json")
@@ -156,8 +156,8 @@ def open_session_file(source: SessionFile, tool: str | None = None) -> tuple[Sou
         folders = source.path.absolute().parents
         stem = folders[min(_FOLDERS_ABOVE[stem], len(folders) - 1)].name or stem
     session = load_reader(agent).read_session(read_lines, stem)
-    for one in (session, *session.children):
-        one.read_beside = partial(read_result_beside, source.path)
+    for part in (session, *session.children):
+        part.read_beside = partial(read_result_beside, source.path)
     return session, _compute_digest(source.path)
 
 
@@ -211,7 +211,7 @@ def _list_companions(path: Path) -> list[Path]:
     files = [
         file
         for pattern in form.beside
-        for file in sorted(path.parent.glob(pattern), key=lambda one: (len(one.name), one))
+        for file in sorted(path.parent.glob(pattern), key=lambda file: (len(file.name), file))
     ]
     return [file for file in files if file != path]
 

@@ -76,7 +76,7 @@ def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> Source
         break
 
     def read_steps(_put: Put) -> Iterator[SourceStep]:
-        lines = [read_text((decode_object(one) or {}).get("line")) for one in read_lines()][1:]
+        lines = [read_text((decode_object(line) or {}).get("line")) for line in read_lines()][1:]
         return _read_steps(lines)
 
     return SourceSession(

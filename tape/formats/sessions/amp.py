@@ -93,7 +93,7 @@ def _convert_message(
     if read_text(role) not in {"user", "assistant"}:
         yield session.keep_whole(read_text(role) or "message", value)
         return
-    pieces = [_convert_piece(one) for one in read_list(message.get("content"))]
+    pieces = [_convert_piece(piece) for piece in read_list(message.get("content"))]
     usage = read_object(message.get("usage"))
     for payload in reader.read_element({"role": role, "content": pieces}):
         if not isinstance(payload, Assistant):

@@ -118,7 +118,7 @@ class _StepReader:
                 continue
             index = value.get("step_index")
             same = ("step_index", "type")
-            if index is not None and all(value.get(one) == (after or {}).get(one) for one in same):
+            if index is not None and all(value.get(key) == (after or {}).get(key) for key in same):
                 continue
             if "created_at" in value and ids.is_repeated(encode_json(value)):
                 continue
@@ -126,8 +126,10 @@ class _StepReader:
             identity = f"#{number}"
             parent = NEWEST
             if isinstance(index, int):
-                if value.get("type") == "USER_INPUT" and any(one >= index for one in self.path):
-                    self.path = {at: one for at, one in self.path.items() if at < index}
+                if value.get("type") == "USER_INPUT" and any(
+                    earlier >= index for earlier in self.path
+                ):
+                    self.path = {at: step for at, step in self.path.items() if at < index}
                     parent = [*self.path.values()][-1] if self.path else ROOT
                 if payloads:
                     self.path[index] = identity
@@ -218,7 +220,7 @@ def _decode_arguments(arguments: Any) -> WireObject:
     {"Cwd": "/src", "Line": "3"}        the same: plain text
     """
     values = read_object(arguments)
-    if not any(isinstance(one, str) and one[:1] in '"[{' for one in values.values() if one):
+    if not any(isinstance(text, str) and text[:1] in '"[{' for text in values.values() if text):
         return values
     return {name: _decode_value(value) for name, value in values.items()}
 

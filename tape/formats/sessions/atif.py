@@ -184,8 +184,8 @@ class _AtifReader:
         call = self.calls.result(identity if isinstance(identity, str) else None)
         content = self._read_content(result.get("content"))
         agents = [
-            read_text(read_object(one).get("trajectory_id"))
-            for one in read_list(result.get("subagent_trajectory_ref"))
+            read_text(read_object(reference).get("trajectory_id"))
+            for reference in read_list(result.get("subagent_trajectory_ref"))
         ]
         for agent in filter(None, agents):
             child = f"{self.session.id}/{agent}"

@@ -133,12 +133,12 @@ def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> Source
     children = () if is_agent else tuple(scan.sidechains)
     source = _build_session(read_lines, scan, session, None)
     if not is_agent:
-        source.forked_from = tuple(one for one in scan.sessions if one != session)
+        source.forked_from = tuple(other for other in scan.sessions if other != session)
     source.children = tuple(
         _build_session(read_lines, scan, f"{session}/{child}", child) for child in children
     )
     for child, chain in zip(source.children, children, strict=True):
-        child.forked_from = tuple(f"{one}/{chain}" for one in source.forked_from)
+        child.forked_from = tuple(f"{ancestor}/{chain}" for ancestor in source.forked_from)
     return source
 
 
@@ -286,8 +286,10 @@ class _StepReader:
 
     def read(self, lines: Iterable[bytes]) -> Iterator[SourceStep]:
         """Yield the steps of a file's lines."""
-        for one in self._join_answers(lines):
-            yield from self._convert_answer(one) if isinstance(one, _Answer) else self._convert(one)
+        for line in self._join_answers(lines):
+            yield from (
+                self._convert_answer(line) if isinstance(line, _Answer) else self._convert(line)
+            )
 
     def _join_answers(self, lines: Iterable[bytes]) -> Iterator[_Answer | WireObject]:
         """Yield lines, and answers where they begin: what follows one waits until it is whole."""
@@ -388,7 +390,7 @@ class _StepReader:
             return
         yield from self._note_folder(line, parent, time)
         payloads = tuple(self._convert_user(line))
-        if any(isinstance(one, ToolResult) for one in payloads):
+        if any(isinstance(payload, ToolResult) for payload in payloads):
             answer = self.answers.get(parent, parent)
             self.answers[identity], self.ends[answer] = answer, identity
         yield SourceStep(identity, parent, time, payloads)
@@ -405,7 +407,9 @@ class _StepReader:
         pieces = [read_object(piece) for piece in read_list(message.get("content"))]
         payloads = [*self.reader.read_element({**message, "role": "user"})]
         if line.get("isCompactSummary") is True:
-            texts = [join_texts(one.content) for one in payloads if isinstance(one, User)]
+            texts = [
+                join_texts(payload.content) for payload in payloads if isinstance(payload, User)
+            ]
             tokens, self.tokens = self.tokens, 0
             yield Anchor(
                 kind="compaction",
@@ -416,22 +420,24 @@ class _StepReader:
             return
         results = iter(piece for piece in pieces if piece.get("type") == "tool_result")
         details = line.get("toolUseResult")
-        for one in payloads:
-            if isinstance(one, ToolResult):
+        for payload in payloads:
+            if isinstance(payload, ToolResult):
                 call = read_text(next(results, {}).get("tool_use_id"))
-                whole = replace(one, details=NO_JSON if details is None else pack_raw(details))
+                whole = replace(payload, details=NO_JSON if details is None else pack_raw(details))
                 whole = self._add_full_output(whole, read_object(details))
                 yield from self._wrap_result(whole, call, read_object(details))
                 details = None
-            elif isinstance(one, User) and (
-                line.get("isMeta") is True or _NOT_TYPED.match(join_texts(one.content))
+            elif isinstance(payload, User) and (
+                line.get("isMeta") is True or _NOT_TYPED.match(join_texts(payload.content))
             ):
-                yield Context("user", "note", one.content)
-            elif isinstance(one, User) and (typed := _read_command(join_texts(one.content))):
+                yield Context("user", "note", payload.content)
+            elif isinstance(payload, User) and (
+                typed := _read_command(join_texts(payload.content))
+            ):
                 yield self.session.keep_whole("command", line)
                 yield User((Text(typed),))
             else:
-                yield one
+                yield payload
 
     def _add_full_output(self, result: ToolResult, details: WireObject) -> ToolResult:
         """Return a result with its whole output, where that is in a file beside the session."""
@@ -470,8 +476,8 @@ class _StepReader:
         content = [piece for message in messages for piece in _list_pieces(message)]
         payloads = self.reader.read_element({"role": "assistant", "content": content})
         converted = tuple(
-            self._complete(one, messages, last) if isinstance(one, Assistant) else one
-            for one in payloads
+            self._complete(payload, messages, last) if isinstance(payload, Assistant) else payload
+            for payload in payloads
         )
         yield SourceStep(identity, parent, read_time(first.get("timestamp")), converted)
 

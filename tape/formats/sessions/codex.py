@@ -116,7 +116,9 @@ def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> Source
         created=read_time(facts.get("timestamp")),
         repository=name_repository(read_text(git.get("repository_url"))),
     )
-    session.forked_from = tuple(one for one in dict.fromkeys(named) if one not in {"", session.id})
+    session.forked_from = tuple(
+        name for name in dict.fromkeys(named) if name not in {"", session.id}
+    )
     return session
 
 
@@ -249,8 +251,8 @@ class _StepReader:
             for payload in self.reader.read_payloads([{**item, "type": "message"}]):
                 yield from self._take_words(payload, time)
         else:
-            has_said = any(one.get("type", "message") != "reasoning" for one in self.items)
-            has_message = any(one.get("type", "message") == "message" for one in self.items)
+            has_said = any(item.get("type", "message") != "reasoning" for item in self.items)
+            has_message = any(item.get("type", "message") == "message" for item in self.items)
             if (kind == "reasoning" and has_said) or (is_message and has_message):
                 self._end_answer()
             if not self.items:
@@ -264,8 +266,12 @@ class _StepReader:
         has_failed = output.get("success") is False
         if isinstance(output.get("content"), str | list):
             item = {**item, "output": output["content"]}
-        for one in self.reader.read_payloads([item]):
-            yield replace(one, is_error=True) if has_failed and isinstance(one, ToolResult) else one
+        for payload in self.reader.read_payloads([item]):
+            yield (
+                replace(payload, is_error=True)
+                if has_failed and isinstance(payload, ToolResult)
+                else payload
+            )
 
     def _take_words(self, payload: Payload, time: int | None) -> Iterator[SourceStep]:
         """Yield a message that is not the model's."""
@@ -326,9 +332,9 @@ class _StepReader:
         self.total = total
         usage = _read_usage(last)
         for _, group in reversed(self.waiting):
-            for place, one in enumerate(group):
-                if isinstance(one, Assistant):
-                    group[place] = replace(one, usage=usage)
+            for place, payload in enumerate(group):
+                if isinstance(payload, Assistant):
+                    group[place] = replace(payload, usage=usage)
                     yield from self._release()
                     return
         yield from self._add(SideUsage("answer", self.provider, self.model, usage), time)
@@ -353,8 +359,8 @@ class _StepReader:
             return
         items, self.items = self.items, []
         payloads = [
-            self._name_model(one) if isinstance(one, Assistant) else one
-            for one in self.reader.read_payloads(items)
+            self._name_model(payload) if isinstance(payload, Assistant) else payload
+            for payload in self.reader.read_payloads(items)
         ]
         self.waiting.append((self.since, payloads))
 

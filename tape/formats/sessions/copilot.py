@@ -148,7 +148,7 @@ class _StepReader:
             blocks.append(Thinking(thought))
         if text := read_text(data.get("content")):
             blocks.append(Text(text))
-        requests = [read_object(one) for one in read_list(data.get("toolRequests"))]
+        requests = [read_object(request) for request in read_list(data.get("toolRequests"))]
         for call in requests:
             name, identity = to_plain_text(call.get("name") or ""), call.get("toolCallId")
             ours = self.calls.call(identity if isinstance(identity, str) else None, name)

@@ -88,7 +88,9 @@ def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> Source
         FORMAT,
         read_text(header.get("sessionId")) or name,
         read_steps,
-        cwd=next((one for one in read_list(header.get("directories")) if read_text(one)), None),
+        cwd=next(
+            (folder for folder in read_list(header.get("directories")) if read_text(folder)), None
+        ),
         created=read_time(header.get("startTime") or header.get("start_time")),
         title=read_text(header.get("summary")) or None,
         newest=chat.find_newest_step(),
@@ -183,11 +185,11 @@ class _StepReader:
     def read(self, chat: _Chat) -> Iterator[SourceStep]:
         """Yield a step for each message."""
         model = read_text(read_object(chat.header.get("meta")).get("model"))
-        for one in chat.messages:
-            message = read_object(one.value)
+        for node in chat.messages:
+            message = read_object(node.value)
             time = read_time(message.get("timestamp") or message.get("ts"))
-            payloads = tuple(self._convert(message, model) if message else self._keep(one.value))
-            yield SourceStep(one.step, one.parent, time, payloads)
+            payloads = tuple(self._convert(message, model) if message else self._keep(node.value))
+            yield SourceStep(node.step, node.parent, time, payloads)
 
     def _keep(self, value: Any) -> list[Payload]:
         return [self.session.keep_whole("message", value)]
@@ -197,11 +199,11 @@ class _StepReader:
         if "parts" in message and kind in {"", "user", *_ANSWERS}:
             role = kind or read_text(message.get("role"))
             role = "model" if role in _ANSWERS else "user"
-            for one in self.reader.read_element({"role": role, "parts": message["parts"]}):
-                if isinstance(one, Assistant) and kind:
-                    yield self._name_model(one, message, model)
+            for payload in self.reader.read_element({"role": role, "parts": message["parts"]}):
+                if isinstance(payload, Assistant) and kind:
+                    yield self._name_model(payload, message, model)
                 else:
-                    yield one
+                    yield payload
         elif kind == "user":
             content = message.get("content")
             yield User(tuple(self._read_words(content)) or (Text(""),))

@@ -227,7 +227,7 @@ class _StepReader:
         call = self.calls.result(identity if isinstance(identity, str) else None)
         value = result.get("value")
         parts = value.get("content") if isinstance(value, dict) else value
-        blocks = tuple(self._read_result_block(one) for one in read_list(parts))
+        blocks = tuple(self._read_result_block(part) for part in read_list(parts))
         content = blocks or (Text(to_plain_text(result.get("error") or parts or "")),)
         failed = result.get("status") == "error" or read_object(value).get("isError") is True
         rest = drop_fields(read_object(value), "content", "isError")

@@ -175,7 +175,7 @@ def _is_typed(line: WireObject) -> bool:
 def _join_words(content: Any) -> str:
     if isinstance(content, str):
         return content
-    return "\n\n".join(read_text(read_object(one).get("text")) for one in read_list(content))
+    return "\n\n".join(read_text(read_object(piece).get("text")) for piece in read_list(content))
 
 
 class _Reader:
@@ -265,11 +265,11 @@ class _ChatReader(_Reader):
                 yield self.session.keep_whole(kind or "line", line)
 
     def _read_answer(self, line: WireObject, pieces: list[Any]) -> Assistant:
-        calls = [read_object(one) for one in read_list(line.get("tool_calls"))]
+        calls = [read_object(call) for call in read_list(line.get("tool_calls"))]
         self.calls.begin_answer(encode_json([pieces, calls]))
         called = [
-            self.read_call(one.get("id"), one.get("name") or "", one.get("arguments"))
-            for one in calls
+            self.read_call(call.get("id"), call.get("name") or "", call.get("arguments"))
+            for call in calls
         ]
         blocks = (*self.thoughts, *map(self.read_block, pieces), *called)
         self.thoughts = []
@@ -472,14 +472,14 @@ class _UpdateReader(_Reader):
         self.answered.add(identity)
         call = self.calls.result(identity or None)
         raw = update.get("rawOutput")
-        parts = [read_object(one) for one in read_list(update.get("content"))]
-        blocks = [self.read_block(one.get("content")) for one in parts if "content" in one]
+        parts = [read_object(part) for part in read_list(update.get("content"))]
+        blocks = [self.read_block(part.get("content")) for part in parts if "content" in part]
         text = self.results.get(identity) or read_text(read_object(raw).get("output_for_prompt"))
         if text:
-            blocks = [Text(text), *(one for one in blocks if not isinstance(one, Text))]
+            blocks = [Text(text), *(block for block in blocks if not isinstance(block, Text))]
         if not blocks:
             blocks = [Text(to_plain_text(raw) if raw is not None else "")]
-        others = [one for one in parts if "content" not in one]  # such as diffs
+        others = [part for part in parts if "content" not in part]  # such as diffs
         rest = {**({"rawOutput": raw} if raw else {}), **({"content": others} if others else {})}
         yield self.place(
             time,
@@ -495,7 +495,7 @@ class _UpdateReader(_Reader):
     def _read_anchor(self, update: WireObject) -> Anchor:
         preview = read_text(update.get("summary_preview"))
         summary = self.summaries.get(self.checkpoint) or preview or self.summaries.get("")
-        before, after = (read_count(update.get(one)) for one in ("tokens_before", "tokens_after"))
+        before, after = (read_count(update.get(key)) for key in ("tokens_before", "tokens_after"))
         return Anchor(
             kind="compaction",
             summary=summary or "Grok Build compacted the session; its summary is not there.",
@@ -505,7 +505,7 @@ class _UpdateReader(_Reader):
 
     def _read_agent(self, kind: str, update: WireObject) -> Payload:
         names = ("child_session_id", "subagent_id")
-        agent = next((name for one in names if (name := read_text(update.get(one)))), "")
+        agent = next((name for key in names if (name := read_text(update.get(key)))), "")
         if kind == "subagent_spawned":
             role = read_text(update.get("subagent_type")) or "subagent"
             task = read_text(update.get("description"))
@@ -522,7 +522,7 @@ def _unwrap_query(block: Block) -> Block:
 
 def _read_reasoning(line: WireObject) -> Thinking:
     pieces = read_list(line.get("content")) or read_list(line.get("summary"))
-    text = join_paragraphs(read_text(read_object(one).get("text")) for one in pieces)
+    text = join_paragraphs(read_text(read_object(piece).get("text")) for piece in pieces)
     fields = {name: line[name] for name in ("id", "encrypted_content") if line.get(name)}
     return Thinking(text, wire=pack_raw(fields) if fields else NO_JSON)
 

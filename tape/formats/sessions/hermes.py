@@ -90,7 +90,7 @@ def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> Source
     documents, damaged = decode_documents([*read_lines()])
     first, *others = documents or [{}]
     session = _build_session(first, name, damaged)
-    session.children = tuple(_build_session(one, name, 0) for one in others)
+    session.children = tuple(_build_session(document, name, 0) for document in others)
     return session
 
 
@@ -153,7 +153,7 @@ class _StepReader:
         self.model = read_text(document.get("model"))
         self.provider = read_text(document.get("billing_provider"))
         self.calls = CallBinder()
-        self.agents = [read_object(one) for one in read_list(document.get("agents"))]
+        self.agents = [read_object(agent) for agent in read_list(document.get("agents"))]
         """Sub-agents that were not come across yet."""
 
     def read(self, rows: list[WireObject]) -> Iterator[SourceStep]:
@@ -289,8 +289,10 @@ class _StepReader:
     def _take_agents(self, row: WireObject) -> list[WireObject]:
         """Return the sub-agents that began before the result of the call that started them."""
         now = read_time(row.get("timestamp")) or 0
-        started = [one for one in self.agents if (read_time(one.get("started_at")) or 0) <= now]
-        self.agents = [one for one in self.agents if one not in started]
+        started = [
+            agent for agent in self.agents if (read_time(agent.get("started_at")) or 0) <= now
+        ]
+        self.agents = [agent for agent in self.agents if agent not in started]
         return started
 
 

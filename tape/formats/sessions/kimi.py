@@ -78,7 +78,7 @@ def describe_session(folder: Path, state: WireObject, settings: WireObject) -> b
     rows = map(read_object, read_list(settings.get("work_dirs")))
     places = [read_text(row.get("path")) for row in rows]
     hashed = folder.parent.name.rpartition("_")[2]
-    place = next((one for one in places if _hash_place(one) == hashed), None)
+    place = next((place for place in places if _hash_place(place) == hashed), None)
     facts = {"id": folder.name, "work_dir": place, "title": state.get("custom_title")}
     return encode_json({"role": _SESSION, **facts})
 
@@ -154,7 +154,7 @@ class _StepReader:
         here: list[tuple[bytes, str]],
     ) -> Iterator[SourceStep]:
         """Yield the steps of one file; `here` gets its messages with the steps that they are."""
-        packed = [encode_json(one) for one in messages]
+        packed = [encode_json(message) for message in messages]
         tip, copies = ROOT, 0
         for number, value in enumerate(messages):
             if copies:
@@ -189,7 +189,7 @@ class _StepReader:
         texts = _list_texts(value)
         hidden = (
             role == "user"
-            and all(one.startswith("<system>") for one in texts)
+            and all(text.startswith("<system>") for text in texts)
             and len(texts) == len(_list_parts(value))
         )
         thinking = [
@@ -204,15 +204,15 @@ class _StepReader:
         ]
         content = value.get("content")
         if isinstance(content, list):
-            content = [one for one in content if read_object(one).get("type") != "think"]
+            content = [part for part in content if read_object(part).get("type") != "think"]
         message = {**value, "content": content}
-        for one in read_chat_message(
+        for payload in read_chat_message(
             self.reader, message, provider="kimi", model="", thinking=thinking
         ):
-            if hidden and isinstance(one, User):
-                yield Context("user", TOOL, one.content or (Text(""),))
+            if hidden and isinstance(payload, User):
+                yield Context("user", TOOL, payload.content or (Text(""),))
             else:
-                yield one
+                yield payload
 
 
 def _is_summary(value: WireObject) -> bool:
@@ -236,8 +236,10 @@ def _list_parts(value: WireObject) -> list[WireObject]:
     content = value.get("content")
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
-    return [read_object(one) for one in read_list(content)]
+    return [read_object(part) for part in read_list(content)]
 
 
 def _list_texts(value: WireObject) -> list[str]:
-    return [read_text(one.get("text")) for one in _list_parts(value) if one.get("type") == "text"]
+    return [
+        read_text(part.get("text")) for part in _list_parts(value) if part.get("type") == "text"
+    ]

@@ -118,7 +118,7 @@ class _StepReader:
     def _convert(self, value: WireObject, turn: WireObject) -> Iterator[Payload]:
         role, parts = (
             read_text(value.get("role")),
-            [read_object(one) for one in read_list(value.get("parts"))],
+            [read_object(part) for part in read_list(value.get("parts"))],
         )
         if role not in {"user", "assistant", "system", "tool"}:
             yield self.session.keep_whole(role or "message", value)
@@ -128,7 +128,7 @@ class _StepReader:
         for part in parts:
             if part.get("type") == _RESULT:
                 yield self._read_result(part)
-        blocks = tuple(self._read_block(one) for one in parts if one.get("type") != _RESULT)
+        blocks = tuple(self._read_block(part) for part in parts if part.get("type") != _RESULT)
         if role == "system":
             yield Context("system", "system", blocks or (Text(""),))
         elif role == "user" and (blocks or not parts):
@@ -136,8 +136,8 @@ class _StepReader:
 
     def _read_answer(self, parts: list[WireObject], turn: WireObject) -> Assistant:
         self.calls.begin_answer(encode_json(parts))
-        blocks = tuple(self._read_block(one) for one in parts if one.get("type") != _RESULT)
-        calls = any(one.get("type") == "tool_call" for one in parts)
+        blocks = tuple(self._read_block(part) for part in parts if part.get("type") != _RESULT)
+        calls = any(part.get("type") == "tool_call" for part in parts)
         sent, received = read_count(turn.get("input_tokens")), read_count(turn.get("output_tokens"))
         return Assistant(
             blocks,
@@ -183,7 +183,9 @@ class _StepReader:
     def _read_result(self, part: WireObject) -> ToolResult:
         identity, name = part.get("tool_call_id"), read_text(part.get("name")) or None
         call = self.calls.result(identity if isinstance(identity, str) else None, name)
-        pictures = [self._read_attachment(one) for one in read_list(part.get("attachments"))]
+        pictures = [
+            self._read_attachment(attachment) for attachment in read_list(part.get("attachments"))
+        ]
         failed = bool(part.get("exception"))
         blocks = (Text(to_plain_text(part.get("output") or "")), *pictures)
         return ToolResult(call.id, call.name or name or "", blocks, failed)
@@ -198,11 +200,11 @@ def _read_database(database: sqlite3.Connection, session: str, _file: Path) -> l
         thread = read_session_row(database, "threads", session)
         if thread is not None:
             facts = {"llm_session": session, "name": thread["name"], "time": thread["datetime_utc"]}
-            return [encode_json(one) for one in (facts, *_list_messages(database, session))]
+            return [encode_json(row) for row in (facts, *_list_messages(database, session))]
     if conversation is None:
         return None
     facts = {"llm_session": session, "name": conversation["name"], "model": conversation["model"]}
-    return [encode_json(one) for one in (facts, *_list_responses(database, session))]
+    return [encode_json(row) for row in (facts, *_list_responses(database, session))]
 
 
 def _list_messages(database: sqlite3.Connection, thread: str) -> Iterator[WireObject]:
@@ -248,8 +250,8 @@ def _list_parts(database: sqlite3.Connection, message: str) -> list[WireObject]:
         if isinstance(part.get("attachment"), dict):
             part["attachment"] = _read_attachment(database, part["attachment"].get("id"))
         if isinstance(part.get("attachments"), list):
-            names = [one.get("id") for one in part["attachments"]]
-            part["attachments"] = [_read_attachment(database, one) for one in names]
+            names = [attachment.get("id") for attachment in part["attachments"]]
+            part["attachments"] = [_read_attachment(database, name) for name in names]
         parts.append(part)
     return parts
 
@@ -279,19 +281,22 @@ def _list_responses(database: sqlite3.Connection, conversation: str) -> Iterator
     parent = system = ""
     for row in rows:
         prompt = [
-            {"type": "tool_result", **one}
-            for one in _select_of(database, "tool_results", row["id"])
+            {"type": "tool_result", **result}
+            for result in _select_of(database, "tool_results", row["id"])
         ]
         words = [
-            *(_find_fragment(database, one["fragment_id"])
-              for one in _select_of(database, "prompt_fragments", row["id"])),
+            *(_find_fragment(database, fragment["fragment_id"])
+              for fragment in _select_of(database, "prompt_fragments", row["id"])),
             row["prompt"] or "",
         ]  # fmt: skip
         text = "\n".join(filter(None, words))
         prompt += [{"type": "text", "text": text}] if text or not prompt else []
         prompt += [
-            {"type": "attachment", "attachment": _read_attachment(database, one["attachment_id"])}
-            for one in _select_of(database, "prompt_attachments", row["id"])
+            {
+                "type": "attachment",
+                "attachment": _read_attachment(database, attachment["attachment_id"]),
+            }
+            for attachment in _select_of(database, "prompt_attachments", row["id"])
         ]
         answer: list[WireObject] = []
         if row.get("reasoning"):

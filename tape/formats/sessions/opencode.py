@@ -103,7 +103,7 @@ def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> Source
 def _find_before(messages: list[Any], reverted: str) -> str | None:
     """Return the step before a message; None if that is not there, or is the first."""
     ids = [_get_id(message, number) for number, message in enumerate(messages)]
-    place = next((at for at, one in enumerate(ids) if one.partition("#")[0] == reverted), 0)
+    place = next((at for at, step in enumerate(ids) if step.partition("#")[0] == reverted), 0)
     return ids[place - 1] if place else None
 
 
@@ -192,7 +192,7 @@ class _StepReader:
             return
         tokens, error = read_object(info.get("tokens")), read_object(info.get("error"))
         cost, stop = info.get("cost"), read_text(info.get("finish"))
-        usual = "tool_calls" if any(isinstance(one, ToolCall) for one in blocks) else "stop"
+        usual = "tool_calls" if any(isinstance(block, ToolCall) for block in blocks) else "stop"
         yield Assistant(
             content=tuple(blocks),
             provider=read_text(info.get("providerID")),
@@ -203,7 +203,7 @@ class _StepReader:
             cost=Cost("USD", float(cost)) if isinstance(cost, int | float) and cost else None,
             error=_read_failure(error) if error else None,
         )
-        calls = iter(one for one in blocks if isinstance(one, ToolCall))
+        calls = iter(block for block in blocks if isinstance(block, ToolCall))
         for part in parts:
             if part.get("type") == "tool":
                 yield from self._convert_result(part, next(calls))

@@ -100,7 +100,7 @@ def _read_value(value: WireObject) -> Any:
         case {"intValue": str(digits)}:
             return int(digits) if digits.lstrip("-").isdecimal() else digits
         case {"arrayValue": {"values": list(values)}}:
-            return [_read_value(read_object(one)) for one in values]
+            return [_read_value(read_object(item)) for item in values]
         case _:
             return next(iter(value.values()), None)
 
@@ -129,7 +129,7 @@ class _SpanReader:
             operation = read_text(facts.get("gen_ai.operation.name"))
             if operation not in {"chat", "invoke_agent"}:
                 continue
-            start, end = (_read_moment(span, f"{one}TimeUnixNano") for one in ("start", "end"))
+            start, end = (_read_moment(span, f"{edge}TimeUnixNano") for edge in ("start", "end"))
             for place, payloads in enumerate(self._read_input(facts)):
                 yield SourceStep(f"#{number}.{place}", NEWEST, start, tuple(payloads))
             if operation == "chat":
@@ -138,7 +138,7 @@ class _SpanReader:
                 yield SourceStep(f"#{number}", NEWEST, end, (answer,))
 
     def _read_input(self, facts: WireObject) -> Iterator[list[Payload]]:
-        messages = [read_object(one) for one in _read_json_list(facts.get(_INPUT))]
+        messages = [read_object(message) for message in _read_json_list(facts.get(_INPUT))]
         keys = [_build_key(message) for message in messages]
         known = len(self._seen) if keys[: len(self._seen)] == self._seen else 0
         for message, key in zip(messages[known:], keys[known:], strict=True):

@@ -96,7 +96,7 @@ def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> Source
         session.left_out[REPEATED] = file.repeated
         return _StepReader(session, file, put).read()
 
-    names = [one.get("name") for one in file.entries if one.get("type") == "session_info"]
+    names = [entry.get("name") for entry in file.entries if entry.get("type") == "session_info"]
     session = SourceSession(
         TOOL,
         FORMAT,
@@ -104,7 +104,9 @@ def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> Source
         read_steps,
         cwd=read_text(file.header.get("cwd")) or None,
         created=min(_read_times(file), default=None),
-        title=next((one for one in reversed(names) if isinstance(one, str) and one.strip()), None),
+        title=next(
+            (name for name in reversed(names) if isinstance(name, str) and name.strip()), None
+        ),
         newest=str(file.entries[-1].get("id")) if file.entries else None,
         forked_from=_read_parent_session(file.header),
         version=file.version,
@@ -135,7 +137,7 @@ class _StepReader:
 
     def __init__(self, session: SourceSession, file: PiSession, put: Put) -> None:
         self.session, self.file, self.put = session, file, put
-        self.by_id = {str(one.get("id")): one for one in file.entries}
+        self.by_id = {str(entry.get("id")): entry for entry in file.entries}
         self.calls: dict[tuple[str, Any], str] = {}
         """Id of an answer, pi's id of a call in it → our id."""
         self.provider = self.model = ""

@@ -180,13 +180,13 @@ class _StepReader:
             yield from self._convert_answer(record, message)
         else:
             prompt = {**message, "role": "user"}
-            for one in self.reader.read_element(prompt):
-                if isinstance(one, ToolResult):
-                    yield _add_display(one, read_object(record.get("toolCallResult")))
-                elif subtype and isinstance(one, User):
-                    yield Context("user", TOOL, one.content)
+            for entry in self.reader.read_element(prompt):
+                if isinstance(entry, ToolResult):
+                    yield _add_display(entry, read_object(record.get("toolCallResult")))
+                elif subtype and isinstance(entry, User):
+                    yield Context("user", TOOL, entry.content)
                 else:
-                    yield one
+                    yield entry
 
     def _find_summary(self, history: list[object]) -> str:
         """Return the words before what stays in view."""
@@ -200,12 +200,12 @@ class _StepReader:
         return join_paragraphs(texts)
 
     def _convert_answer(self, record: WireObject, message: WireObject) -> Iterator[Payload]:
-        for one in self.reader.read_element({**message, "role": "model"}):
-            if not isinstance(one, Assistant):
-                yield one
+        for payload in self.reader.read_element({**message, "role": "model"}):
+            if not isinstance(payload, Assistant):
+                yield payload
                 continue
             yield replace(
-                one,
+                payload,
                 provider="qwen",
                 model=read_text(record.get("model")),
                 usage=_read_usage(read_object(record.get("usageMetadata"))),
@@ -224,7 +224,9 @@ def _read_usage(usage: WireObject) -> Usage:
     prompt = read_count(usage.get("promptTokenCount"))
     cached = min(read_count(usage.get("cachedContentTokenCount")), prompt)
     thoughts = read_count(usage.get("thoughtsTokenCount"))
-    received, total = (read_count(usage.get(f"{one}TokenCount")) for one in ("candidates", "total"))
+    received, total = (
+        read_count(usage.get(f"{kind}TokenCount")) for kind in ("candidates", "total")
+    )
     if prompt + received != total:  # else the answer's tokens have those of its thoughts in them
         received += thoughts
     return Usage(

@@ -111,19 +111,19 @@ def _convert_message(
         yield Anchor(kind="compaction", summary=content, reason="compacted by Vibe")
         return
     message = {name: value[name] for name in _CHAT_FIELDS if value.get(name) is not None}
-    calls = [_convert_call(one) for one in read_list(value.get("tool_calls"))]
+    calls = [_convert_call(call) for call in read_list(value.get("tool_calls"))]
     if calls:
         message["tool_calls"] = calls
     pictures = [*filter(None, map(_convert_picture, read_list(value.get("images"))))]
     if pictures:
         message["content"] = [{"type": "text", "text": content}, *pictures]
-    for one in read_chat_message(reader, message, provider="mistral", model=model):
-        if isinstance(one, User) and value.get("injected"):
-            yield Context("user", TOOL, one.content)
-        elif isinstance(one, ToolResult):
-            yield _add_outcome(one, value)
+    for payload in read_chat_message(reader, message, provider="mistral", model=model):
+        if isinstance(payload, User) and value.get("injected"):
+            yield Context("user", TOOL, payload.content)
+        elif isinstance(payload, ToolResult):
+            yield _add_outcome(payload, value)
         else:
-            yield one
+            yield payload
 
 
 def _convert_call(value: Any) -> WireObject:

@@ -129,7 +129,7 @@ class _AtifSteps:
         self.steps.append(step)
         if isinstance(entry.data, Assistant):
             calls = select_tool_calls(entry.data.content)
-            self._owners |= dict.fromkeys((one.id for one in calls), step)
+            self._owners |= dict.fromkeys((call.id for call in calls), step)
 
     def _build_step(self, entry: Entry) -> WireObject | None:
         data = entry.data
@@ -217,13 +217,15 @@ def _build_agent_step(answer: Assistant) -> WireObject:
 
 
 def _sum_metrics(tape: TapeOutline, steps: int) -> WireObject:
-    answers = [one.entry.data for one in tape.entries if isinstance(one.entry.data, Assistant)]
-    cached = sum(one.usage.cache_read or 0 for one in answers)
-    written = sum(one.usage.cache_write or 0 for one in answers)
+    answers = [
+        placed.entry.data for placed in tape.entries if isinstance(placed.entry.data, Assistant)
+    ]
+    cached = sum(answer.usage.cache_read or 0 for answer in answers)
+    written = sum(answer.usage.cache_write or 0 for answer in answers)
     return {
-        "total_prompt_tokens": sum(one.usage.input for one in answers) + cached + written,
-        "total_completion_tokens": sum(one.usage.output for one in answers),
+        "total_prompt_tokens": sum(answer.usage.input for answer in answers) + cached + written,
+        "total_completion_tokens": sum(answer.usage.output for answer in answers),
         "total_cached_tokens": cached,
-        "total_cost_usd": sum(one.cost.amount for one in answers if one.cost),
+        "total_cost_usd": sum(answer.cost.amount for answer in answers if answer.cost),
         "total_steps": steps,
     }

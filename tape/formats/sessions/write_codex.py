@@ -192,7 +192,7 @@ class _Writer:
         sent = usage.input + cached
         last = [sent, usage.cache_read or 0, usage.output, usage.reasoning or 0]
         counts = [*last, sent + usage.output]
-        self.total = [one + more for one, more in zip(self.total, counts, strict=True)]
+        self.total = [total + more for total, more in zip(self.total, counts, strict=True)]
         info = {
             "total_token_usage": _name_counts(self.total),
             "last_token_usage": _name_counts(counts),

@@ -72,8 +72,10 @@ def write_session(tape: TapeOutline) -> Iterator[bytes]:
 
 def _find_first_words(tape: TapeOutline) -> str | None:
     """Return the beginning of the first prompt, as a title."""
-    prompts = (one.entry.data for one in tape.entries)
-    titles = (extract_title(join_texts(one.content)) for one in prompts if isinstance(one, User))
+    prompts = (placed.entry.data for placed in tape.entries)
+    titles = (
+        extract_title(join_texts(prompt.content)) for prompt in prompts if isinstance(prompt, User)
+    )
     return next(filter(None, titles), None)
 
 
@@ -94,8 +96,10 @@ class _Writer:
         """Id of the newest message of the user."""
         self._calls: dict[str, WireObject] = {}
         """Call → its part."""
-        answers = [one.entry.data for one in tape.entries if isinstance(one.entry.data, Assistant)]
-        first = next((one for one in answers if one.model), None)
+        answers = [
+            placed.entry.data for placed in tape.entries if isinstance(placed.entry.data, Assistant)
+        ]
+        first = next((answer for answer in answers if answer.model), None)
         self._model = _name_model(first) if first else _name_model(Assistant(()))
 
     def add_entry(self, entry: Entry) -> None:

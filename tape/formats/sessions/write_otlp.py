@@ -272,7 +272,7 @@ def _wrap_value(value: Any) -> WireObject:
             return {"doubleValue": value}
         case str():
             return {"stringValue": value}
-        case list() if all(isinstance(one, str) for one in value):
-            return {"arrayValue": {"values": [_wrap_value(one) for one in value]}}
+        case list() if all(isinstance(item, str) for item in value):
+            return {"arrayValue": {"values": [_wrap_value(item) for item in value]}}
         case _:
             return {"stringValue": encode_json(value).decode()}

@@ -139,7 +139,7 @@ class _Writer:
                 yield self._build_compaction(entry, data)
 
     def _build_compaction(self, entry: Entry, anchor: Anchor) -> WireObject:
-        ends = (self.ends.get(one) for one in self.tape.list_kept(anchor))
+        ends = (self.ends.get(kept_id) for kept_id in self.tape.list_kept(anchor))
         first = next(filter(None, ends), None)
         summary = anchor.summary
         return {
