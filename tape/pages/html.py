@@ -27,7 +27,7 @@ from .growth import find_position
 from .page_view import PageView
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
 
     from ..archive.export import ExportReport
     from ..store.refs import Head
@@ -46,8 +46,8 @@ class ServedPage(NamedTuple):
 
     back: str
     """Address of the list of sessions."""
-    command: str
-    """What continues the session."""
+    commands: Sequence[tuple[str, str]]
+    """What continues the session: an agent and its command, ours first."""
     events: str
     """Address of a stream of what is written after the page was made."""
     script: bytes
@@ -114,8 +114,7 @@ def _build_page_start(view: PageView, served: ServedPage | None) -> bytes:
     ]
     rows = [f"<p>{' '.join(filter(None, row))}</p>" for row in facts if any(row)]
     if served:
-        command = escape(served.command)
-        rows.append(f'<p>Continue it: <code class="command">{command}</code></p>')
+        rows += _describe_commands(served.commands)
     if view.secrets:
         rows.append(f'<p class="masked">{format_count(view.secrets, "secret")} masked</p>')
     scripts = " ".join(map(_name_hash, (script, served.script) if served else (script,)))
@@ -137,6 +136,17 @@ def _build_page_start(view: PageView, served: ServedPage | None) -> bytes:
         lambda match: parts[match[1].decode()],
         read_asset("page.html"),
     )
+
+
+def _describe_commands(commands: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """Yield the command that continues a session, and folded those of other agents."""
+    (name, first), *others = (tuple(map(escape, each)) for each in commands)
+    yield f'<p>Continue it: <code class="command" data-agent="{name}">{first}</code></p>'
+    if others:
+        yield '<details class="others"><summary>In another agent</summary>'
+        for name, command in others:
+            yield f'<p>{name}: <code class="command" data-agent="{name}">{command}</code></p>'
+        yield "</details>"
 
 
 def _build_fact(text: str, name: str = "") -> str:

@@ -70,6 +70,9 @@ class LoadedWriter(Protocol):
     def build_file_name(self, tape: TapeOutline) -> str:
         """Return where in its folder the agent looks for it, where sessions are installed."""
 
+    def name_session(self, tape: str, branch: str) -> str:
+        """Return the id of a branch there, where sessions are continued and not installed."""
+
 
 def load_writer(tool: str) -> LoadedWriter:
     """Return the writer of an agent; raise LookupError where it has none."""

@@ -22,6 +22,9 @@ class SessionWriter(NamedTuple):
     """Whether a file holds all branches of a tape, or one."""
     is_installed: bool = False
     """Whether the agent looks for files in its folder; if not, a file is a document by itself."""
+    resume: str = ""
+    """What continues in a shell what was written: `{session}` is its id there, `{file}` the file
+    where none is installed. "" where nothing does."""
 
 
 class SessionFormat(NamedTuple):
@@ -74,7 +77,12 @@ _ROWS = (
         "claude",
         folders=("$CLAUDE_CONFIG_DIR", "~/.claude"),
         files=("projects/*/*.jsonl", "projects/*/*/subagents/*.jsonl"),
-        writer=SessionWriter("write_claude", holds_branches=True, is_installed=True),
+        writer=SessionWriter(
+            "write_claude",
+            holds_branches=True,
+            is_installed=True,
+            resume="claude --resume {session}",
+        ),
         branches="yes",
         sub_agents="tapes of their own",
     ),
@@ -84,7 +92,7 @@ _ROWS = (
         "codex",
         folders=("$CODEX_HOME", "~/.codex"),
         files=("sessions/**/rollout-*.jsonl*", "archived_sessions/rollout-*.jsonl*"),
-        writer=SessionWriter("write_codex", is_installed=True),
+        writer=SessionWriter("write_codex", is_installed=True, resume="codex resume {session}"),
         branches="after a rollback",
         note="also `.zst`",
     ),
@@ -94,7 +102,12 @@ _ROWS = (
         "pi",
         folders=("~/.pi/agent",),
         files=("sessions/*/*.jsonl",),
-        writer=SessionWriter("write_pi", holds_branches=True, is_installed=True),
+        writer=SessionWriter(
+            "write_pi",
+            holds_branches=True,
+            is_installed=True,
+            resume="pi --session {session}",
+        ),
         branches="yes",
         note="versions 1 to 3",
     ),
@@ -112,7 +125,9 @@ _ROWS = (
         "opencode",
         folders=("$XDG_DATA_HOME/opencode", "~/.local/share/opencode"),
         files=("opencode.db",),
-        writer=SessionWriter("write_opencode"),
+        writer=SessionWriter(
+            "write_opencode", resume="opencode import {file} && opencode --session {session}"
+        ),
         branches="after a revert",
         sub_agents="linked",
         note="or a file of `opencode export`",

@@ -49,6 +49,11 @@ _UNKNOWN = "unknown"
 _FINISH = {"stop": "stop", "tool_calls": "tool-calls", "length": "length"}
 
 
+def name_session(tape: str, branch: str) -> str:
+    """Return the id of a branch of a tape; by the first half of it an import finds the tape."""
+    return f"ses_{tape[:16]}{sha256(f'{tape}:{branch}'.encode()).hexdigest()[:10]}"
+
+
 def write_session(tape: TapeOutline) -> Iterator[bytes]:
     """Yield the one line of the document."""
     writer = _Writer(tape)
@@ -88,9 +93,7 @@ class _Writer:
 
     def __init__(self, tape: TapeOutline) -> None:
         self.tape = tape
-        branch = sha256(f"{tape.id}:{tape.branch}".encode()).hexdigest()[:10]
-        self.session = f"ses_{tape.id[:16]}{branch}"
-        """By the first half of it an import finds the tape again."""
+        self.session = name_session(tape.id, tape.branch)
         self.messages: list[WireObject] = []
         self._prompt = ""
         """Id of the newest message of the user."""

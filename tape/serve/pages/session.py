@@ -19,7 +19,7 @@ from starlette.routing import Route
 from ...errors import Damaged, NotFound
 from ...pages.growth import TapeWatch, read_growth
 from ...pages.html import ServedPage, export_page
-from ...text import SHORT
+from ...sessions.continuing import list_continue_commands
 from ..event_stream import HEADERS, MEDIA_TYPE, encode_event_lines
 from ..templating import read_static
 
@@ -44,7 +44,7 @@ def build_routes(site: Site) -> list[Route]:
         with site.view.open_tape(request.path_params["tape"]) as tape:
             served = ServedPage(
                 back="/",
-                command=f"gong --session {tape.id[:SHORT]}",
+                commands=[*list_continue_commands(tape)],
                 events=f"/session/{tape.id}/events",
                 script=read_static("session.js"),
                 edits=f"/session/{tape.id}" if site.changes else "",

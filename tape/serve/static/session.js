@@ -1,6 +1,7 @@
 "use strict";
-// What a server adds to the page of a session: where it was started with `--write`, buttons and keys
-// that change title and labels, and move the session to the trash after a question.
+// What a server adds to the page of a session: buttons that copy commands, and where it was started
+// with `--write` buttons and keys that change title and labels, and move the session to the trash
+// after a question.
 //
 //   data-edits   address of the changes (pages/changes); without it nothing can be changed
 //   data-back    address of the list of sessions
@@ -8,7 +9,6 @@
 // Foreign text goes through `textContent` only.
 (() => {
   const { edits, back } = document.currentScript.dataset;
-  if (!edits) return;
   const byId = (id) => document.getElementById(id);
   const el = (tag, cls, ...inside) => {
     const node = document.createElement(tag);
@@ -22,6 +22,27 @@
     if (act) node.addEventListener("click", act);
     return node;
   };
+  // Without a clipboard, as at an address without TLS, the command is selected.
+  for (const command of document.querySelectorAll(".command")) {
+    const name = (text) => {
+      copy.textContent = text;
+      copy.setAttribute("aria-label", `${text} the command for ${command.dataset.agent}`);
+    };
+    const copy = button("copy", "", async () => {
+      try {
+        await navigator.clipboard.writeText(command.textContent);
+        name("Copied");
+      } catch {
+        getSelection().selectAllChildren(command);
+        name("Selected");
+      }
+      setTimeout(name, 2000, "Copy");
+    });
+    name("Copy");
+    command.after(" ", copy);
+  }
+  if (!edits) return;
+
   const count = (n, one, many) => `${n.toLocaleString("en")} ${n === 1 ? one : many}`;
   const size = (bytes) => (bytes < 1e3 ? `${bytes} B` : bytes < 1e6 ? `${(bytes / 1e3).toFixed(1)} kB` : `${(bytes / 1e6).toFixed(1)} MB`);
 

@@ -8,6 +8,7 @@ import shutil
 import pytest
 from msgspec import Raw
 
+from tape.formats.sessions.outline import format_uuid
 from tape.model.entries import Assistant, Text, ToolCall, ToolResult, User
 from tape.store.store import Beginning
 from tests.tape.serve.conftest import record, serving
@@ -138,4 +139,24 @@ def test_keys_go_from_prompt_to_prompt_and_to_the_lines_of_a_file(tab, server):
     page.keyboard.press("j")
     page.keyboard.press("Enter")
     page.wait_for_selector("html[data-ready] #log")
+    assert faults == []
+
+
+def test_the_command_that_continues_a_session_is_copied_by_keys(tab, server):
+    page, faults = tab
+    tape = page.locator("a.session").first.get_attribute("href").removeprefix("/session/")
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=server.base)
+    page.goto(f"{server.base}/session/{tape}")
+    page.wait_for_selector("html[data-ready]")
+    copied = []
+    for name in ("Copy the command for gong", "Copy the command for Claude Code"):
+        while page.evaluate("document.activeElement.ariaLabel") != name:
+            page.keyboard.press("Tab")
+            if page.evaluate("document.activeElement.textContent") == "In another agent":
+                page.keyboard.press("Enter")
+        page.keyboard.press("Enter")
+        page.wait_for_selector(".copy:text-is('Copied')")
+        copied.append(page.evaluate("navigator.clipboard.readText()"))
+    assert copied[0] == f"gong --session {tape[:8]}"
+    assert copied[1].endswith(f" && claude --resume {format_uuid(tape)}")
     assert faults == []

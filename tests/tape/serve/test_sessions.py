@@ -102,7 +102,7 @@ def test_a_session_is_the_page_of_the_export(server, ids, library):
     page = server.get(f"/session/{ids[0]}")
     assert "the parser loses zebras" in page
     assert 'href="/"' in page
-    assert f'<code class="command">gong --session {ids[0][:8]}</code>' in page
+    assert f'data-agent="gong">gong --session {ids[0][:8]}</code>' in page
     assert server.get(f"/session/{ids[0][:12]}") == page
 
 
