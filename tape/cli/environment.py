@@ -22,7 +22,7 @@ def find_store_home(store: str | None = None) -> str:
     For an address it is the folder of the copy here, which is brought up to date.
     """
     place = os.environ.get("TAPE_HOME") if store is None else store
-    if place and "://" in place:
+    if place and is_elsewhere(store):
         from ..remote.local_copy import open_local_copy  # only for a store elsewhere
         from .terminal import print_warning
 
@@ -30,6 +30,12 @@ def find_store_home(store: str | None = None) -> str:
     if store is not None:
         return store
     return place or os.path.expanduser("~/.tape")
+
+
+def is_elsewhere(store: str | None = None) -> bool:
+    """Return whether the store is at an address: `store`, else $TAPE_HOME."""
+    place = os.environ.get("TAPE_HOME") if store is None else store
+    return "://" in (place or "")
 
 
 def find_facts(project: str | None) -> WorkFacts:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..errors import UsageError
-from .environment import find_store_home
+from .environment import find_store_home, is_elsewhere
 from .output import format_examples
 from .terminal import print_lines, print_warning
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         "tape serve --open",
         "tape serve --port 8000",
         "tape serve --write",
+        "tape serve --store s3://tapes/team --pull-every 60",
         "tape serve --login-header X-User --login-from 127.0.0.1 --name tapes.example.org",
     )
 )
@@ -38,6 +39,14 @@ if TYPE_CHECKING:
     "may_write",
     is_flag=True,
     help="Let pages change titles and labels, and move sessions to the trash.",
+)
+@click.option(
+    "--pull-every",
+    metavar="SECONDS",
+    type=click.FloatRange(1),
+    default=15,
+    show_default=True,
+    help="Ask a store that is elsewhere so often for what is new.",
 )
 @click.option("--login-header", metavar="NAME", help="Let in whom a proxy names in this header.")
 @click.option(
@@ -75,6 +84,7 @@ def serve(
     port: int | None,
     new_token: bool,
     may_write: bool,
+    pull_every: float,
     login_header: str | None,
     login_from: tuple[str, ...],
     team_header: str | None,
@@ -99,10 +109,11 @@ def serve(
         raise UsageError("tape serve needs `pip install 'gong[serve]'`") from error
     login = viewers.make_proxy_login(login_header, login_from, team_header, teams)
     home = find_store_home(options.store)
+    pulls = pull_every if is_elsewhere(options.store) else None
     running.serve_store(
         home,
         os.environ,
-        running.ServeOptions(port, new_token, login, host, names, may_write),
+        running.ServeOptions(port, new_token, login, host, names, may_write, pulls),
         announce=lambda address: _print_address(address, opens=opens),
         warn=print_warning,
     )

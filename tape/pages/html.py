@@ -52,6 +52,8 @@ class ServedPage(NamedTuple):
     """Address of a stream of what is written after the page was made."""
     script: bytes
     """Another script of the page, which runs last."""
+    note: str = ""
+    """What is to be known of the copy that is shown; it changes with events."""
     edits: str = ""
     """Address of what changes the session; "" where nothing may be changed."""
 
@@ -115,6 +117,7 @@ def _build_page_start(view: PageView, served: ServedPage | None) -> bytes:
     rows = [f"<p>{' '.join(filter(None, row))}</p>" for row in facts if any(row)]
     if served:
         rows += _describe_commands(served.commands)
+        rows.append(f'<p class="pulled" id="note">{escape(served.note)}</p>')
     if view.secrets:
         rows.append(f'<p class="masked">{format_count(view.secrets, "secret")} masked</p>')
     scripts = " ".join(map(_name_hash, (script, served.script) if served else (script,)))

@@ -1,8 +1,9 @@
 """A store that is elsewhere: `--store URL` works on a copy of it here.
 
 The copy is a store like any other, below the folder for caches, and the URL is its one remote: of
-mode `barrier`, so nothing counts that the remote does not have. It is pulled when it is opened. The
-folder may be deleted at any time when no writer is open.
+mode `barrier`, so nothing counts that the remote does not have. It is pulled when it is opened, and
+a program that stays may pull it again (`pull_copy`). The folder may be deleted at any time when no
+writer is open.
 """
 
 from __future__ import annotations
@@ -21,7 +22,11 @@ from .pull import pull_tapes
 from .registry import KnownRemote, add_remote, check_remote_url, open_named, read_registry
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable, Mapping
+
+    from ..store.store import Store
+    from .remote import Remote
 
 _NAME = "origin"
 _WAIT = 60.0
@@ -51,15 +56,27 @@ def _update_copy(url: str, home: Path) -> tuple[str, ...]:
     with open_store(home) as (store, _):
         if _NAME not in read_registry(home).remotes:
             add_remote(store, _NAME, KnownRemote(url, raw=True, mode="barrier"))
-        known = read_registry(home).remotes[_NAME]
         try:
-            with (
-                Cursor.open(home, _NAME, wait=_WAIT) as cursor,
-                open_named(home, _NAME, known) as remote,
-            ):
-                outcomes = [*pull_tapes(store, remote, cursor)]
+            with open_copied_remote(home) as remote:
+                return _pull_all(store, remote)
         except RemoteUnavailable as error:
             return (f"{error}; what is here is as of the last pull",)
+
+
+def open_copied_remote(home: str | os.PathLike[str]) -> Remote:
+    """Return the remote of the copy in a folder; raise RemoteUnavailable."""
+    return open_named(Path(home), _NAME, read_registry(Path(home)).remotes[_NAME])
+
+
+def pull_copy(home: str | os.PathLike[str], remote: Remote) -> tuple[str, ...]:
+    """Pull the copy in a folder, and return what went wrong with tapes; raise RemoteUnavailable."""
+    with open_store(home) as (store, _):
+        return _pull_all(store, remote)
+
+
+def _pull_all(store: Store, remote: Remote) -> tuple[str, ...]:
+    with Cursor.open(store.path, _NAME, wait=_WAIT) as cursor:
+        outcomes = [*pull_tapes(store, remote, cursor)]
     return tuple(
         f"{outcome.tape[:SHORT]}: {outcome.error}" for outcome in outcomes if outcome.error
     )

@@ -4,6 +4,7 @@
                           viewers (people whom a proxy lets in, and what they see; pure)
     who looked            view_audit
     what may be changed   changes; nothing without `--write`
+    a copy is pulled      pulling
     one request           gate (refuses, or lets through), application (the table of routes)
     what a page asks      site (what all pages share), store_view (one store, from any thread)
     what it answers       pages/ (one module each), templates/ (one each, on `base.html`),

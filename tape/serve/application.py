@@ -9,6 +9,7 @@
 /session/ID/facts …     what of a session may be changed, and its changes (pages/changes)
 /compare?a=ID&b=ID      two branches or sessions side by side (pages/compare)
 /file?session=&path=    the origin of each line of a file (pages/file)
+/pulled                 the line that says when the store was pulled last (pages/pulled)
 /static/VERSION/NAME    scripts and styles, which may be kept for ever
 """
 
@@ -25,7 +26,7 @@ from starlette.routing import Route
 
 from ..errors import Ambiguous, InvalidName, NotFound, TapeError, UsageError, WriteFailed
 from .gate import Gate
-from .pages import changes, compare, costs, file, running, search, session, sessions
+from .pages import changes, compare, costs, file, pulled, running, search, session, sessions
 from .site import PageLink
 from .templating import load_assets
 
@@ -52,6 +53,7 @@ PAGES = (
     SitePage(costs.build_routes, PageLink("Costs", "/costs")),
     SitePage(session.build_routes),
     SitePage(changes.build_routes),
+    SitePage(pulled.build_routes),
     SitePage(compare.build_routes),
     SitePage(file.build_routes),
 )

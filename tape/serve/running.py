@@ -11,6 +11,7 @@ from .application import build_application
 from .changes import StoreChanges
 from .kept_address import keep_address, locate_address, make_address, read_address
 from .listening import format_address, open_port, serve_application
+from .pulling import Puller
 from .site import Site
 from .store_view import StoreView
 from .view_audit import ViewAudit
@@ -37,6 +38,8 @@ class ServeOptions(NamedTuple):
     """Names of this server besides those that only this machine has."""
     may_write: bool = False
     """Whether pages may change titles and labels, and move sessions to the trash."""
+    pull_seconds: float | None = None
+    """Between two pulls of a copy of a store that is elsewhere; None for a store that is here."""
 
 
 def serve_store(
@@ -66,7 +69,9 @@ def serve_store(
     except OSError as error:
         warn(f"the token is for this run only: {error.strerror}")
     record_change = audit.record_change if audit else None
-    site = Site(view, StoreChanges(view, record_change) if options.may_write else None)
+    changes = StoreChanges(view, record_change) if options.may_write else None
+    puller = Puller(home, options.pull_seconds) if options.pull_seconds else None
+    site = Site(view, changes, puller)
     names = LOCAL_NAMES | {options.host, *map(str.lower, options.names)}
     application = build_application(site, address.token, names, port, login)
     query = "" if login else f"?token={address.token}"
@@ -77,8 +82,12 @@ def serve_store(
         await serve_application(application, bound, site.bell.close)
 
     try:
+        if puller:
+            puller.start()
         asyncio.run(serve())
     finally:
+        if puller:
+            puller.close()
         view.close()
 
 

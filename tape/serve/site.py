@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from .changes import StoreChanges
+    from .pulling import Puller, PullNote
     from .store_view import StoreView
 
 
@@ -30,15 +31,25 @@ class PageLink(NamedTuple):
 class Site:
     """The pages of a store."""
 
-    def __init__(self, view: StoreView, changes: StoreChanges | None = None) -> None:
+    def __init__(
+        self,
+        view: StoreView,
+        changes: StoreChanges | None = None,
+        puller: Puller | None = None,
+    ) -> None:
         self.view = view
         self.changes = changes
         """None where nothing may be changed."""
+        self._puller = puller
         self.bell = Bell()
         """Closed when the server ends, so that readers of streams end."""
         self.lookout = Lookout(self.bell, _LOOK_SECONDS)
         self.links: tuple[PageLink, ...] = ()
         """In the order of the bar; `application` sets them."""
+
+    def find_pull_note(self) -> PullNote | None:
+        """Return what is to be said of the last pull; None for a store that is here."""
+        return self._puller.note if self._puller else None
 
     def render(
         self, request: Request, name: str, values: dict[str, Any], status: int = 200
@@ -48,6 +59,7 @@ class Site:
         shared = {
             "links": self.links,
             "path": request.url.path,
+            "pulled": self.find_pull_note(),
             "viewer": viewer.name if viewer else "",
         }
         return render_page(name, {**shared, **values}, status)

@@ -41,6 +41,7 @@ UNRUN = {
     "tape export 3f2a --no-redact | ssh host tape import -": "wants another machine",
     "tape serve --open": "serves until it is ended: tests/tape/serve asks it",
     "tape serve --port 8000": "serves until it is ended: tests/tape/serve asks it",
+    "tape serve --store s3://tapes/team --pull-every 60": "needs that remote: tests/tape/serve",
     "tape serve --write": "serves until it is ended: tests/tape/serve asks it",
     "tape serve --login-header X-User --login-from 127.0.0.1 --name tapes.example.org": (
         "serves until it is ended: tests/tape/serve/test_logins.py asks it"

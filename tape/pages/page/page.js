@@ -845,6 +845,12 @@
       stream = new EventSource(`${view.events}?after=${encodeURIComponent(last)}`);
       stream.addEventListener("growth", (event) => { last = event.lastEventId; take(JSON.parse(event.data)); });
       stream.addEventListener("state", (event) => { wait = LOST; say(event.data, event.data === "running" ? "Running" : ""); });
+      stream.addEventListener("note", (event) => {
+        const { text, is_wrong: isWrong } = JSON.parse(event.data);
+        byId("note").role = isWrong ? "alert" : "note";
+        byId("note").classList.toggle("wrong", isWrong);
+        byId("note").textContent = text;
+      });
       stream.addEventListener("again", () => location.reload());
       stream.addEventListener("error", () => {
         close();

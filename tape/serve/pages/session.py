@@ -4,6 +4,7 @@
 /session/ID/events      server-sent events, from `?after=POSITION` or `Last-Event-ID` on:
     growth              lines of an export and what they say; its id is the position after them
     state               `running` while a program writes the session, else `idle`
+    note                {"text", "is_wrong"}: when a store that is elsewhere was pulled last
     again               the page cannot continue: what it shows was redacted
 """
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from ...store.tape import Tape
+    from ..pulling import PullNote
     from ..site import Site
 
 _STATE_SECONDS = 3.0
@@ -47,6 +49,7 @@ def build_routes(site: Site) -> list[Route]:
                 commands=[*list_continue_commands(tape)],
                 events=f"/session/{tape.id}/events",
                 script=read_static("session.js"),
+                note=note.text if (note := site.find_pull_note()) else "",
                 edits=f"/session/{tape.id}" if site.changes else "",
             )
             export_page(tape, page.extend, redact=False, served=served)
@@ -82,6 +85,7 @@ class _TapeReader:
         self._watch = TapeWatch(tape)
         self._has_changed = self._is_due = False
         self._state = ""
+        self._note: PullNote | None = None
         self.is_over = False
 
     async def wait(self) -> None:
@@ -108,6 +112,10 @@ class _TapeReader:
             if state != self._state:
                 self._state = state
                 events.append(encode_event_lines(state.encode(), name="state"))
+            note = self._site.find_pull_note()
+            if note is not None and note != self._note:
+                self._note = note
+                events.append(encode_event_lines(json.dumps(note._asdict()).encode(), name="note"))
         except (Damaged, NotFound, OSError):  # the page says so when it is asked for again
             self.is_over = True
             return [b": over\n\n"]

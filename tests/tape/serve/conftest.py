@@ -33,9 +33,10 @@ class Answer(NamedTuple):
 class Server:
     """A `tape serve` process."""
 
-    def __init__(self, home, *argv):
+    def __init__(self, home, *argv, **env):
         self.home = home
         self.env = {"PATH": os.environ["PATH"], "HOME": str(home), "LC_ALL": "C.UTF-8", "TZ": "UTC"}
+        self.env |= env
         command = [warm.find_commands() / "tape", "serve", *(argv or ("--port", "0"))]
         self.process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=self.env, text=True
@@ -75,8 +76,8 @@ class Server:
 
 
 @contextmanager
-def serving(home, *argv):
-    server = Server(home, *argv)
+def serving(home, *argv, **env):
+    server = Server(home, *argv, **env)
     try:
         yield server
     finally:
