@@ -660,7 +660,8 @@
     return part;
   };
   const drawBranches = () => el("ul", "", ...tree.filter((node) => !node.up).map(drawTree));
-  const listPrompts = () => rows.filter((row) => (row.kind === "user" && row.entry.type === "user") || row.kind === "anchor");
+  const isStop = (row) => (row.kind === "user" && row.entry.type === "user") || row.kind === "anchor";
+  const listPrompts = () => rows.filter(isStop);
   const countPrompts = (prompts) => String(prompts.filter((row) => row.kind === "user").length);
   const drawPromptLink = (row) => {
     const node = el("li", "", item(() => jump(row.id), false, row.kind === "anchor" ? el("small", "", `${KINDS[dataOf(row.entry).kind] || "Summary"}`) : el("span", "text", firstLine(row.entry) || "(no text)")));
@@ -880,9 +881,9 @@
   });
   menu.addEventListener("click", () => { const isOpen = side.classList.toggle("open"); menu.ariaExpanded = String(isOpen); });
   byId("veil").addEventListener("click", closeSide);
-  // To the next prompt or summary, or the one before.
+  // To the next prompt or summary that is not folded, or the one before.
   const step = (by) => {
-    const all = listPrompts(), top = (row) => (byId(`e${row.id}`) || chunkOf(row.id)?.node)?.getBoundingClientRect().top ?? -1;
+    const all = shown.filter(isStop), top = (row) => (byId(`e${row.id}`) || chunkOf(row.id)?.node)?.getBoundingClientRect().top ?? -1;
     const focused = all.findIndex((row) => document.activeElement?.id === `e${row.id}`);
     const above = all.findLastIndex((row) => top(row) < 72);
     const row = all[Math.min(Math.max((focused < 0 ? above : focused) + by, 0), all.length - 1)];

@@ -4,7 +4,10 @@
 (() => {
   const byId = (id) => document.getElementById(id);
   const root = document.documentElement;
-  const rows = () => [...document.querySelectorAll(".rows > a, [data-rows] a")];
+  const rows = () => {
+    const listed = document.querySelectorAll(".rows > a, [data-rows] a");
+    return [...(listed.length ? listed : document.querySelectorAll("main a"))];
+  };
   const isTyping = () => /^(INPUT|TEXTAREA|SELECT)$/.test(document.activeElement?.tagName ?? "");
 
   // --- the side, which is drawn over the page where there is little room ------------------------
@@ -27,7 +30,10 @@
   const KEYS = {
     j: () => move(1),
     k: () => move(-1),
-    "/": () => { byId("find")?.focus(); byId("find")?.select(); },
+    "/": () => {
+      const find = byId("find");
+      if (find) { find.focus(); find.select(); } else location.assign("/search");
+    },
     "?": () => byId("keys-help")?.showModal(),
     f: () => setSide(!isSideOpen()),
     g: () => { goes = true; },
@@ -35,7 +41,7 @@
   addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || byId("keys-help")?.open) return;
     if (event.key === "Escape") {
-      if (isTyping()) document.activeElement.blur();
+      if (isTyping()) { event.preventDefault(); document.activeElement.blur(); }  // what was typed stays
       if (isSideOpen()) { setSide(false); byId("menu")?.focus(); }
       return;
     }

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tape.index.library import open_store
 from tape.model.entries import Text, User
-from tape.store.store import Store
 from tests.tape.serve import sample_store
 from tests.tape.serve.conftest import serving
 from tests.tape.serve.test_browser import CHROMIUM, browser
@@ -56,8 +56,12 @@ def pages(sample):
 
 @pytest.fixture(scope="module")
 def server(home, sample):
-    tape = Store(home / ".tape", durable=False).open(sample.basket)
-    with serving(home) as started, tape, tape.writer("use-sum") as writer:
+    with (
+        open_store(home / ".tape") as (store, _),  # with its index, which says what is running
+        store.open(sample.basket) as tape,
+        tape.writer("use-sum") as writer,
+        serving(home, "--port", "0", "--write") as started,
+    ):
         writer.append(User((Text("This is written now."),)))
         writer.barrier()
         yield started
@@ -113,3 +117,19 @@ def test_axe_finds_nothing_serious_in_an_empty_store(browser, tmp_path):
             page.evaluate(f"{AXE};0")
             assert page.evaluate(FIND) == [], path
         page.close()
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_nothing_serious_in_dialogs(browser, server, sample, theme):
+    page = browser.new_page(viewport={"width": 400, "height": 860}, color_scheme=theme)
+    page.goto(server.address)
+    page.goto(f"{server.base}/session/{sample.basket}")
+    page.wait_for_selector("html[data-ready] .changes")
+    page.evaluate(f"{AXE};0")
+    for key in ("?", "r", "l", "Delete"):
+        page.keyboard.press(key)
+        page.wait_for_selector("dialog[open]")
+        assert page.evaluate(FIND) == [], key
+        page.keyboard.press("Escape")
+        page.wait_for_selector("dialog[open]", state="detached")
+    page.close()

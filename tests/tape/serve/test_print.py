@@ -43,7 +43,10 @@ def test_a_page_prints_black_on_white_without_controls(browser, server, sample, 
     page.emulate_media(media="print", color_scheme="dark")
     assert page.evaluate(PAPER) == ["rgb(255, 255, 255)", "rgb(0, 0, 0)"]
     assert (
-        page.locator(".bar, .side, .pair, .fold .open, .skip").locator("visible=true").count() == 0
+        page.locator(".bar, .side, .pair, .fold .open, .skip, .changes")
+        .locator("visible=true")
+        .count()
+        == 0
     )
     assert page.evaluate(STICKY) == []
     assert page.evaluate("document.documentElement.scrollWidth") <= 700
