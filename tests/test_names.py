@@ -24,28 +24,27 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _VERBS = """
-    abandon accept accumulate add admit adopt advance align allow answer append apply ask
-    assemble assign attach attribute await become begin bind blame blank break build call catch
-    change check choose claim classify clean clear clip close coerce collect commit compact
-    compare compile complete compute confirm connect contain continue convert copy count create
-    cut decide decode delete describe detach detect disarm discard drain draw drop dump edit
-    elide emit emphasize empty encode end ensure enter erase escape estimate exec execute expand
-    explain export extend extract fence fetch file fill filter find finish fit fix flatten flush
-    fold follow forget fork format fsck gather generate get give group hand handle hash hide
-    hold import indent index inherit inject inline insert inspect install invoke iter join judge
-    keep kill learn leave lengthen level limit line link list load locate lock look make map
-    mark mask match measure merge migrate move name next normalize note notify number open order
-    overlay overwrite pack pad paint pair parse paste patch perform pin place plan play pop post
+    abandon accept accumulate add admit adopt advance align allow answer append apply ask assemble
+    assign attach attribute await become begin bind blame blank break build call catch change
+    check choose claim classify clean clear clip close coerce collect commit compact compare
+    compile complete compute confirm connect contain continue convert copy count create cut decide
+    decode delete describe detach detect disarm discard download drain draw drop dump edit elide
+    emit emphasize empty encode end ensure enter erase escape estimate exec execute expand explain
+    export extend extract fence fetch file fill filter find finish fit fix flatten flush fold
+    follow forget fork format fsck gather generate get give group hand handle hash hide hold
+    import indent index inherit inject inline insert inspect install invoke iter join judge keep
+    kill learn leave lengthen level limit line link list load locate lock look make map mark mask
+    match measure merge migrate move name next normalize note notify number open order overlay
+    overwrite pack pad paint pair parse paste patch perform pin place plan play pop populate post
     prepare preview print probe pull push put quarantine query queue quit quote raise rank rate
     read reap rebuild recall receive reclaim record register redirect refuse relativize release
-    remove
-    rename render reopen repair repeat replace replay report request require reset resize
+    remove rename render reopen repair repeat replace replay report request require reset resize
     resolve restate restore restrict resume revoke rewrite route run save say scale scan scroll
     scrub search seek select send serve set settle shape shorten show shrink silence skip sleep
     sort space spawn splice split spread stage start stat stem stop store stream strip style
-    substitute suggest sum summarize survey swap switch sync take terminate test tidy touch
-    trace translate trim truncate trust try undo unescape unite unlink unpack unspace unwrap
-    upcast update use validate verify view wait walk warn watch weigh wrap write
+    substitute suggest sum summarize survey swap switch sync take terminate test tidy touch trace
+    translate trim truncate trust try undo unescape unite unlink unpack unspace unwrap upcast
+    update upload use validate verify view wait walk warn watch weigh wrap write
 """
 VERBS = frozenset(_VERBS.split())
 """First words of functions that do something: put yours here where it is one."""

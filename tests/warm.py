@@ -55,7 +55,13 @@ IMPORTS = {
 }
 """Libraries that commands import inside functions: for each server what it imports beside the
 modules of the package of its name."""
-_OPTIONAL = ("tape.stores.", "tape.testing.", "tape.remote.s3", "tape.remote.postgres")
+_OPTIONAL = (
+    "tape.stores.",
+    "tape.testing.",
+    "tape.remote.s3",
+    "tape.remote.postgres",
+    "gong.evals.harbor",
+)
 """Modules that need SDKs, which may be missing and which hardly a command uses."""
 _REQUEST = b"run"
 _HAS_FORKS = os.environ.get("TEST_WARM") != "0" and BUDGET == 1 and hasattr(os, "pidfd_open")

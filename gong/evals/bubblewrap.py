@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ..env.protocol import ExecutionEnvironment
+    from .files import Bind
     from .task import Task
 
 _SYSTEM_FOLDERS = (
@@ -77,10 +78,11 @@ class BubblewrapPlace:
         *,
         hidden: Sequence[str] = (),
         network: bool = False,
+        binds: Sequence[Bind] = (),
     ) -> None:
         """`hidden` are folders of this machine that a try must not see."""
         self._task, self.here, self._environ = task, folder, environ
-        self._hidden, self._network = hidden, network
+        self._hidden, self._network, self._binds = hidden, network, binds
         self._root = folder / "root"
         self._env: dict[str, str] = {}
         self._limits, self._groups = compute_defaults(), NO_GROUPS
@@ -204,6 +206,8 @@ class BubblewrapPlace:
         for hidden in (Path(folder).resolve() for folder in self._hidden):
             if hidden.is_dir() and hidden.parts[1:2] and hidden.parts[1] in _SYSTEM_FOLDERS:
                 words += ["--tmpfs", str(hidden), "--remount-ro", str(hidden)]
+        for bind in self._binds:
+            words += ["--ro-bind" if bind.read_only else "--bind", bind.source, bind.target]
         words += [*mounts, "--chdir", self.workdir]
         return [*words, "--seccomp", str(_FILTER)]
 

@@ -15,9 +15,10 @@ from ..env.variables import VariableRules
 from .files import EnvironmentFault, remove_tree, show_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from ..env.protocol import ExecutionEnvironment
+    from .files import Bind
     from .task import Task
 
 _MAX_OUTPUT = 8 << 20
@@ -44,10 +45,11 @@ class ContainerPlace:
         *,
         name: str,
         network: bool = False,
+        binds: Sequence[Bind] = (),
     ) -> None:
         """`name` is that of the container."""
         self._task, self.here, self._environ = task, folder, environ
-        self._name, self._network = name, network
+        self._name, self._network, self._binds = name, network, binds
         self._program = find_container_program(environ)
         self.workdir = ""
 
@@ -69,6 +71,9 @@ class ContainerPlace:
             options += ["--workdir", table.workdir]
         for variable, value in table.env.items():
             options += ["--env", f"{variable}={value}"]
+        for bind in self._binds:
+            end = ":ro" if bind.read_only else ""
+            options += ["--volume", f"{bind.source}:{bind.target}{end}"]
         names = ("--name", self._name, "--entrypoint", "sh")
         await self._run("run", "-d", *names, *options, image, "-c", _SLEEP)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import stat
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..child_programs import OutputTooLong, run_for_output
 from ..errors import GongError
@@ -21,6 +21,15 @@ WORK_FOLDER = "/app"
 """Where work begins in a task that does not say."""
 _MAX_DOCKERFILE = _MAX_LIST = 1 << 20
 _LIST_SECONDS = 60.0
+
+
+class Bind(NamedTuple):
+    """A folder or file of this machine that is shown in the place of a try."""
+
+    source: str
+    target: str
+    """Its absolute path there."""
+    read_only: bool = True
 
 
 class EnvironmentFault(GongError):

@@ -42,13 +42,12 @@ def sum_expense(trajectory: Trajectory, price: FindPrice) -> Expense:
 
 
 def _sum_costs(trajectory: Trajectory, price: FindPrice) -> float | None:
-    total, own = 0.0, [spend for _, spend in _list_spends(trajectory, price)]
+    own = [spend for _, spend in _list_spends(trajectory, price)]
     if trajectory.cost is not None and not any(spend.cost for spend in own):
-        total = trajectory.cost
-    elif any(spend.unknown_calls for spend in own):
+        return trajectory.cost
+    if any(spend.unknown_calls for spend in own):
         return None
-    else:
-        total = sum(spend.cost or 0.0 for spend in own)
+    total = sum(spend.cost or 0.0 for spend in own)
     for _, agent in trajectory.agents:
         cost = _sum_costs(agent, price)
         if cost is None:

@@ -51,7 +51,7 @@ class Trajectory(NamedTuple):
     damaged: int = 0
     """Lines that could not be read."""
     cost: float | None = None
-    """USD of all of it, where its record says that and not what each answer cost."""
+    """USD of all of it, with sub-agents, where its record says that."""
 
 
 def build_trajectory(session: SourceSession) -> Trajectory:

@@ -73,7 +73,7 @@ def _build_trajectory(tape: TapeOutline, name: str = "") -> WireObject:
             **({"model_name": models[-1]} if models else {}),
         },
         "steps": trajectory.steps or [{"step_id": 1, "source": "system", "message": ""}],
-        "final_metrics": _sum_metrics(tape, len(trajectory.steps)),
+        "final_metrics": _sum_metrics(tape, len(trajectory.steps), agents),
         **({"subagent_trajectories": agents} if agents else {}),
         "extra": _describe_tape(tape),
     }
@@ -216,7 +216,8 @@ def _build_agent_step(answer: Assistant) -> WireObject:
     }
 
 
-def _sum_metrics(tape: TapeOutline, steps: int) -> WireObject:
+def _sum_metrics(tape: TapeOutline, steps: int, agents: list[WireObject]) -> WireObject:
+    """Return the sums of a trajectory; the cost has that of its sub-agents in it."""
     answers = [
         placed.entry.data for placed in tape.entries if isinstance(placed.entry.data, Assistant)
     ]
@@ -226,6 +227,7 @@ def _sum_metrics(tape: TapeOutline, steps: int) -> WireObject:
         "total_prompt_tokens": sum(answer.usage.input for answer in answers) + cached + written,
         "total_completion_tokens": sum(answer.usage.output for answer in answers),
         "total_cached_tokens": cached,
-        "total_cost_usd": sum(answer.cost.amount for answer in answers if answer.cost),
+        "total_cost_usd": sum(answer.cost.amount for answer in answers if answer.cost)
+        + sum(agent["final_metrics"]["total_cost_usd"] for agent in agents),
         "total_steps": steps,
     }

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+import shutil
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.e2e.conftest import Place
+from tests.gong.env.places.machines import import_image, keep_containers, make_root
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 
@@ -34,3 +39,25 @@ class EvalPlace(Place):
 @pytest.fixture
 def place(tmp_path: Path) -> EvalPlace:
     return EvalPlace(tmp_path / "home")
+
+
+@pytest.fixture
+def podman(place: EvalPlace, tmp_path: Path) -> Iterator[list[str]]:
+    """Put a podman with a store of its own and an image `box:1` on the search path."""
+    make_root(tmp_path / "rootfs")
+    program = shutil.which("podman")
+    assert program is not None
+    with keep_containers(tmp_path) as words:
+        import_image(words, tmp_path / "rootfs")
+        words[words.index("podman")] = program
+        wrapper = tmp_path / "bin/podman"
+        wrapper.parent.mkdir()
+        line = shlex.join(words)
+        wrapper.write_text(
+            "#!/bin/sh\n"
+            f'case "$1" in build) shift; exec {line} build --isolation chroot "$@";; esac\n'
+            f'exec {line} "$@"\n'
+        )
+        wrapper.chmod(0o755)
+        place.env["PATH"] = f"{wrapper.parent}{os.pathsep}{place.env['PATH']}"
+        yield words

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import shlex
-import shutil
 import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.gong.env.places.machines import import_image, keep_containers, make_root, needs_podman
+from tests.gong.env.places.machines import needs_podman
 from tests.gong.evals.making import TASK_TOML, make_task
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from tests.gong.evals.conftest import EvalPlace
 
 pytestmark = [needs_podman, pytest.mark.slow]
@@ -25,28 +19,6 @@ JUDGE = """#!/bin/sh
 cat /built kept.txt || exit 1
 if [ "$(cat hello.txt)" = hello ]; then echo 1; else echo 0; fi > "$VERIFIER_LOGS/reward.txt"
 """
-
-
-@pytest.fixture
-def podman(place: EvalPlace, tmp_path: Path) -> Iterator[list[str]]:
-    """Put a podman with a store of its own and an image `box:1` on the search path."""
-    make_root(tmp_path / "rootfs")
-    program = shutil.which("podman")
-    assert program is not None
-    with keep_containers(tmp_path) as words:
-        import_image(words, tmp_path / "rootfs")
-        words[words.index("podman")] = program
-        wrapper = tmp_path / "bin/podman"
-        wrapper.parent.mkdir()
-        line = shlex.join(words)
-        wrapper.write_text(
-            "#!/bin/sh\n"
-            f'case "$1" in build) shift; exec {line} build --isolation chroot "$@";; esac\n'
-            f'exec {line} "$@"\n'
-        )
-        wrapper.chmod(0o755)
-        place.env["PATH"] = f"{wrapper.parent}{os.pathsep}{place.env['PATH']}"
-        yield words
 
 
 def list_containers(podman: list[str]) -> str:
