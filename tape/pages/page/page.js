@@ -836,16 +836,27 @@
   // ends, because the server was started again or the machine slept, the next one begins behind the
   // last entry that came.
   const LOST = 500, LONGEST_WAIT = 5000, UNSEEN = 15000;
+  const OUTSIDE = "This page is not let in any more: open the address that the server printed, or log in again.";
+  const REFUSED = { 401: OUTSIDE, 403: OUTSIDE, 404: "This session is not here any more." };
   const listen = () => {
     const mark = byId("live"), seen = () => document.visibilityState === "visible";
     let stream = null, wait = LOST, timer = 0, last = view.position;
     const say = (state, text) => { mark.className = `live ${state}`; if (mark.textContent !== text) mark.textContent = text; };
+    const refusal = el("p", "refusal");
+    refusal.role = "alert"; refusal.hidden = true;
+    document.body.append(refusal);
+    const tell = (text) => { refusal.textContent = text; refusal.hidden = text === ""; };
+    // A stream that ends does not say why; the same request does.
+    const explain = () => {
+      const control = new AbortController();
+      fetch(view.events, { signal: control.signal }).then((answer) => { control.abort(); tell(REFUSED[answer.status] || ""); }, () => tell(""));
+    };
     const close = () => { clearTimeout(timer); if (stream) stream.close(); stream = null; };
     const open = () => {
       close();
       stream = new EventSource(`${view.events}?after=${encodeURIComponent(last)}`);
       stream.addEventListener("growth", (event) => { last = event.lastEventId; take(JSON.parse(event.data)); });
-      stream.addEventListener("state", (event) => { wait = LOST; say(event.data, event.data === "running" ? "Running" : ""); });
+      stream.addEventListener("state", (event) => { wait = LOST; tell(""); say(event.data, event.data === "running" ? "Running" : ""); });
       stream.addEventListener("note", (event) => {
         const { text, is_wrong: isWrong } = JSON.parse(event.data);
         byId("note").role = isWrong ? "alert" : "note";
@@ -856,6 +867,7 @@
       stream.addEventListener("error", () => {
         close();
         say("away", "No connection");
+        explain();
         timer = setTimeout(open, wait);
         wait = Math.min(2 * wait, LONGEST_WAIT);
       });

@@ -51,7 +51,7 @@
     const sent = { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
     try {
       const answer = await fetch(`${edits}/${path}`, body && sent);
-      if (answer.status === 401) return { said: "The server has another token now: open the address that it printed." };
+      if (answer.status === 401) return { said: "This page is not let in any more: open the address that the server printed, or log in again." };
       return { said: "This cannot be changed now.", ...await answer.json().catch(() => ({})), ok: answer.ok };
     } catch {
       return { said: "The server does not answer." };

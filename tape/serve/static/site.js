@@ -70,7 +70,6 @@
   });
 
   // A server that was started again: say so while it is away, and try again.
-  let away = 0;
   const say = (text) => {
     let note = byId("away");
     if (!note) {
@@ -82,11 +81,17 @@
     note.textContent = text;
     note.hidden = !text;
   };
-  document.addEventListener("htmx:sendError", () => { away += 1; say("The server does not answer."); });
-  document.addEventListener("htmx:responseError", (event) => {
-    say(event.detail.xhr.status === 401 ? "The server has another token now: open the address that it printed." : "This cannot be shown now.");
-  });
-  document.addEventListener("htmx:afterRequest", (event) => { if (event.detail.successful) { away = 0; say(""); } });
+  const AWAY = "The server does not answer.";
+  const OUTSIDE = "This page is not let in any more: open the address that the server printed, or log in again.";
+  const isOutside = (status) => status === 401 || status === 403;
+  document.addEventListener("htmx:sendError", () => say(AWAY));
+  document.addEventListener("htmx:responseError", (event) => say(isOutside(event.detail.xhr.status) ? OUTSIDE : "This cannot be shown now."));
+  document.addEventListener("htmx:afterRequest", (event) => { if (event.detail.successful) say(""); });
+  // A stream that ends does not say why; the same request does.
+  const explain = (address) => {
+    const control = new AbortController();
+    fetch(address, { signal: control.signal }).then((answer) => { control.abort(); say(isOutside(answer.status) ? OUTSIDE : AWAY); }, () => say(AWAY));
+  };
 
   // A page that follows: a stream says that something changed, and the results are asked for again.
   // While nobody looks there is none, as a browser has few connections for all of its tabs.
@@ -99,7 +104,7 @@
       htmx.ajax("GET", location.href, { target: "#results", select: "#results", swap: "outerHTML" });
     });
     stream.addEventListener("open", () => say(""));
-    stream.addEventListener("error", () => { stop(); say("The server does not answer."); timer = setTimeout(listen, 1000); });
+    stream.addEventListener("error", () => { stop(); explain(followed.dataset.events); timer = setTimeout(listen, 1000); });
   };
   const stop = () => { clearTimeout(timer); stream?.close(); stream = null; };
   document.addEventListener("visibilitychange", () => { clearTimeout(timer); if (document.hidden) timer = setTimeout(stop, 15000); else listen(); });

@@ -102,4 +102,4 @@ def test_a_server_that_is_gone_or_has_another_token_is_named(tab):
     page.wait_for_selector(".done:text-is('The server does not answer.')")
     with serving(server.home, "--port", str(server.port), "--write", "--new-token"):
         page.keyboard.press("r")
-        page.wait_for_selector(".done:text('The server has another token now')")
+        page.wait_for_selector(".done:text('This page is not let in any more')")
