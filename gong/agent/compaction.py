@@ -138,7 +138,7 @@ class CompactionPlan(NamedTuple):
 class CompactionBudget(NamedTuple):
     """Tokens that each part may take."""
 
-    kept: int
+    messages: int
     requests: int
     summary: int
 
@@ -173,7 +173,7 @@ def plan_compaction(
     window = _find_window(setup, request.to)
     budget = _plan_budget(min(before, window or before), fixed, setup.compaction.keep)
     size, end = build_sizer(entries), len(entries)
-    cut = HistoryCut(end, end) if request.hard else find_cut(entries, budget.kept, size)
+    cut = HistoryCut(end, end) if request.hard else find_cut(entries, budget.messages, size)
     if cut is None or not any(map(size, entries[: cut.first])):
         raise NothingToCompact("there is nothing to compact yet")
     covered, kept = entries[: cut.first], entries[cut.first :]
@@ -290,8 +290,8 @@ def _plan_budget(before: int, fixed: int, keep: int) -> CompactionBudget:
     """
     room = max(int(before * TARGET_SHARE) - fixed, 0)
     requests, summary = int(room * _REQUESTS_SHARE), int(room * _SUMMARY_SHARE)
-    kept = min(room - requests - summary, keep)
-    return CompactionBudget(kept, max(requests, _MIN_TOKENS), max(summary, _MIN_TOKENS))
+    messages = min(room - requests - summary, keep)
+    return CompactionBudget(messages, max(requests, _MIN_TOKENS), max(summary, _MIN_TOKENS))
 
 
 def record_side_usage(recorder: Recorder, usage: SideUsage | None) -> None:
@@ -344,13 +344,13 @@ def _find_entry_folders(
     foreign = find_foreign_entries(tape, head, anchor) if anchor and has_picks else set()
     own = [entry for entry in entries if entry.id not in foreign]
     marks = read_folder_entries(_read_path_since(tape, head, own))
-    found = find_entry_folders(own, marks, folder)
+    folders = find_entry_folders(own, marks, folder)
     for entry in entries:
         if entry.id in foreign:
             for hit in tape.find_entry(entry.id):
                 marks = read_folder_entries(hit.tape.path(hit.head))
-                found |= find_entry_folders([entry], marks, folder)
-    return found
+                folders |= find_entry_folders([entry], marks, folder)
+    return folders
 
 
 def _read_path_since(tape: Tape, head: Head, entries: Sequence[Entry]) -> list[Segment]:
@@ -385,7 +385,7 @@ def build_state(setup: SessionSetup, recorder: Recorder, to: str | None) -> Stat
 def _repeat_todos(recorder: Recorder) -> None:
     """Show the model its todo list again, word for word, where something of it is left to do."""
     todos = find_todos((*recorder.kept, *recorder.path))
-    if any(one.status != "completed" for one in todos):
+    if any(todo.status != "completed" for todo in todos):
         text = f"Your todo list, as it was before the summary:\n{render_todos(todos)}"
         recorder.append(Context("user", "note", (Text(text),)))
 

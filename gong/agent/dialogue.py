@@ -85,17 +85,17 @@ _MORE_OF_OPTION = re.compile(r"\s*\Z|[ \t]{2,}\S")
 def find_todos(entries: Sequence[Entry]) -> tuple[Todo, ...]:
     """Return the newest todo list of a path; `entries` are those it keeps, then its own."""
     for entry in reversed(entries):
-        found = NO_JSON
+        packed_todos = NO_JSON
         match entry.data:
             case Custom(kind=kind, data=data) if kind == TODOS_KIND:
-                found = data
+                packed_todos = data
             case Anchor(state=state):
-                found = state.todos
+                packed_todos = state.todos
             case _:
                 continue
-        if found != NO_JSON:
+        if packed_todos != NO_JSON:
             with suppress(msgspec.MsgspecError):  # another program's entry under our name
-                return msgspec.json.decode(found, type=tuple[Todo, ...])
+                return msgspec.json.decode(packed_todos, type=tuple[Todo, ...])
     return ()
 
 
@@ -159,7 +159,7 @@ class SessionDialogue:
         self._open: dict[str, _OpenQuestion] = {}
         self._mode_before: PermissionMode | None = None
         """The permission mode that holds again after the plan; None if none was left."""
-        self._told = self._shown = find_mode(find_policy())
+        self._announced_mode = self._recorded_mode = find_mode(find_policy())
         """The modes that the front ends were told, and that the tape shows."""
 
     @property
@@ -185,17 +185,17 @@ class SessionDialogue:
         return answer if isinstance(answer, dict) else None
 
     async def _wait(
-        self, question_id: str, questions: tuple[Question, ...], told: events.Event
+        self, question_id: str, questions: tuple[Question, ...], event: events.Event
     ) -> dict[str, tuple[str, ...]] | PlanDecision | None:
         """Tell of a question and wait for its answer; None where nobody answers."""
         if not self.has_person:
-            self._emit(told)
+            self._emit(event)
             return None
         question = _OpenQuestion(questions, asyncio.get_running_loop().create_future())
         self._open[question_id] = question
         self._note()
         try:
-            self._emit(told)
+            self._emit(event)
             async with asyncio.timeout(self.timeout):
                 return await question.answer
         except TimeoutError:
@@ -261,26 +261,27 @@ class SessionDialogue:
         policy = self._find_policy()
         if not isinstance(policy, ModalPolicy):
             return
-        mode, last_mode = policy.mode.value, self._told
+        mode, last_mode = policy.mode.value, self._announced_mode
         if mode != last_mode:
-            self._told = mode
+            self._announced_mode = mode
             self._emit(events.ModeSelect(mode, last_mode))
-        if mode != self._shown and self._record(Mode(mode, self._list_tools())):
-            self._shown = mode
+        if mode != self._recorded_mode and self._record(Mode(mode, self._list_tools())):
+            self._recorded_mode = mode
 
     def follow_path(self, entries: Sequence[Entry]) -> None:
         """Take over which mode a path shows: that of a session that continues, or went back."""
-        self._shown = find_last_mode(entries) or self._shown
+        self._recorded_mode = find_last_mode(entries) or self._recorded_mode
 
     def restore_mode(self) -> str:
         """Let the mode hold that the tape shows; return what to tell of it, or nothing."""
         policy = self._find_policy()
-        if not isinstance(policy, ModalPolicy) or self._shown == policy.mode:
+        if not isinstance(policy, ModalPolicy) or self._recorded_mode == policy.mode:
             return ""
         try:
-            mode = parse_mode(self._shown)
+            mode = parse_mode(self._recorded_mode)
         except ConfigurationError:  # of a newer version
-            return f"the session was left in permission mode {self._shown}, which is unknown here"
+            name = self._recorded_mode
+            return f"the session was left in permission mode {name}, which is unknown here"
         if mode in _NEVER_RESTORED:
             return (
                 f"the session was left in permission mode {mode}, which is never restored: "
@@ -288,7 +289,7 @@ class SessionDialogue:
             )
         if mode is PermissionMode.PLAN:
             self._mode_before = policy.mode
-        policy.mode, self._told = mode, mode.value
+        policy.mode, self._announced_mode = mode, mode.value
         return ""
 
     def leave_plan_mode(self) -> str | None:
@@ -307,8 +308,8 @@ class SessionDialogue:
             return PlanDecision(False, "Plan mode is not on: there is nothing to approve.", mode)
         after = self._mode_before or PermissionMode.DEFAULT
         was_asked = self.has_person
-        told = events.PlanProposed(question_id, plan, after, was_asked)
-        decision = await self._wait(question_id, (), told)
+        proposal = events.PlanProposed(question_id, plan, after, was_asked)
+        decision = await self._wait(question_id, (), proposal)
         if not isinstance(decision, PlanDecision):
             # nobody answers; silence of somebody who was asked is no approval
             if was_asked:
@@ -348,14 +349,16 @@ def _assign_answers(questions: Sequence[Question], answers: Answers) -> dict[str
     if not isinstance(answers, Mapping | list | tuple):
         raise ConfigurationError(f"answers are texts in a list, or by question, not {answers!r}")
     if isinstance(answers, Mapping):
-        given = dict(answers)
+        by_question = dict(answers)
     elif len(answers) <= len(questions):
-        given = {one.question: answer for one, answer in zip(questions, answers, strict=False)}
+        by_question = {
+            question.question: answer for question, answer in zip(questions, answers, strict=False)
+        }
     else:
         raise ConfigurationError(f"{len(answers)} answers to {len(questions)} questions")
-    if unknown := given.keys() - {one.question for one in questions}:
+    if unknown := by_question.keys() - {question.question for question in questions}:
         raise ConfigurationError(f"it was not asked: {', '.join(sorted(map(str, unknown)))}")
-    chosen = {one.question: given.get(one.question, ()) for one in questions}
+    chosen = {question.question: by_question.get(question.question, ()) for question in questions}
     return {text: _read_answer(answer) for text, answer in chosen.items()}
 
 

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from .run_context import RunContext
     from .session import Session
 
-_MERGE_BUDGET = CompactionBudget(kept=0, requests=2_000, summary=2_000)
+_MERGE_BUDGET = CompactionBudget(messages=0, requests=2_000, summary=2_000)
 
 
 class MergeResult(NamedTuple):

@@ -74,7 +74,7 @@ class RepetitionGuard:
         self._traces: list[_CallTrace] = []
         self._count = 0
         """Calls since the start, also those that are forgotten."""
-        self._found: dict[tuple[str, ...], tuple[int, int]] = {}
+        self._findings: dict[tuple[str, ...], tuple[int, int]] = {}
         """Calls of a pattern → how often it was found, and how many calls there were then."""
 
     def record_calls(
@@ -95,10 +95,10 @@ class RepetitionGuard:
             self._count += 1
         del self._traces[: -self.window]
         for pattern in _find_patterns(self._traces, self.window):
-            findings, found_at = self._found.get(pattern.calls, (0, 0))
+            findings, found_at = self._findings.get(pattern.calls, (0, 0))
             if findings and self._count - found_at < self.window:
                 continue
-            self._found[pattern.calls] = findings + 1, self._count
+            self._findings[pattern.calls] = findings + 1, self._count
             message = (
                 f"Loop detected: the last {pattern.length} tool calls follow a repeating pattern."
                 " Try a different approach."

@@ -216,9 +216,9 @@ class RunContext:
         """Return an empty answer, whose calls get ids with a new prefix: c_ and 8 hex digits."""
         return StreamAccumulator(f"c_{self.setup.token(4)}")
 
-    def measure_elapsed_ms(self, begun: int) -> int:
-        """Return the milliseconds since `begun` of the setup's clock, at least 0."""
-        return max(self.setup.clock() - begun, 0) // 1000
+    def measure_elapsed_ms(self, started_at: int) -> int:
+        """Return the milliseconds since `started_at` of the setup's clock, at least 0."""
+        return max(self.setup.clock() - started_at, 0) // 1000
 
     def record_abort(self) -> None:
         """Record that the turn was stopped, and why; repair reads it (tape.md §6)."""

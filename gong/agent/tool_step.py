@@ -151,9 +151,9 @@ class _RunningCall:
         self.context, self.call = context, call
         self.is_cut = is_cut
         """Whether the answer that makes the call was cut at the limit of its length."""
-        self.shown = ""
+        self.output = ""
         """The output so far."""
-        self.begun: int | None = None
+        self.started_at: int | None = None
         self.started = False
         self.stopped = ""
         """The result text of a call that is stopped while it runs."""
@@ -171,7 +171,7 @@ class _RunningCall:
     async def admit(self) -> PreparedCall | None:
         """Look up, check and approve the call; record its start, or set its refusal as result."""
         context, call = self.context, self.call
-        self.begun = context.setup.clock()
+        self.started_at = context.setup.clock()
         context.emit(events.ToolExecutionStart(call.id, call.name, "running", call.args))
         prepared = context.setup.tools.prepare(call)
         if self.is_cut and isinstance(prepared, tool.ToolOutcome):
@@ -237,8 +237,8 @@ class _RunningCall:
             prepared.preview = partial(prepared.tool.preview, prepared.arguments, build_context())
         asked_at = setup.clock()
         verdict = await decide_call(setup.policy, prepared)
-        if self.begun is not None:
-            self.begun += setup.clock() - asked_at
+        if self.started_at is not None:
+            self.started_at += setup.clock() - asked_at
         return verdict
 
     async def _record_checkpoint(self, prepared: PreparedCall) -> None:
@@ -285,7 +285,7 @@ class _RunningCall:
             arguments = bytes(prepared.call.args).decode()
             note = Text(f"[The user changed the arguments of this call before it ran: {arguments}]")
             self.result = replace(self.result, content=(note, *self.result.content))
-        duration_ms = context.measure_elapsed_ms(self.begun or context.setup.clock())
+        duration_ms = context.measure_elapsed_ms(self.started_at or context.setup.clock())
         hooks = context.setup.hooks
         self.result = await hooks.change_result(prepared, self.result, duration_ms)
 
@@ -299,8 +299,8 @@ class _RunningCall:
             return failed
         asked_at = setup.clock()
         approval = await setup.policy.ask_outside(prepared, failed.refused)
-        if self.begun is not None:
-            self.begun += setup.clock() - asked_at
+        if self.started_at is not None:
+            self.started_at += setup.clock() - asked_at
         if approval is None:
             return failed
         context.recorder.append(approval)
@@ -318,8 +318,8 @@ class _RunningCall:
         config = context.setup.config
 
         def update(text: str) -> None:
-            self.shown = (self.shown + text)[-_MAX_SHOWN_CHARS:]
-            tail = self.shown[-_MAX_TAIL_CHARS:]
+            self.output = (self.output + text)[-_MAX_SHOWN_CHARS:]
+            tail = self.output[-_MAX_TAIL_CHARS:]
             context.emit(events.ToolExecutionUpdate(self.call.id, text, "running", tail))
 
         return ToolContext(
@@ -358,7 +358,7 @@ class _RunningCall:
     def record_stop(self) -> None:
         """Record the result; of a call that was stopped while it ran, what came so far."""
         if self.result is None and self.started:
-            parts = (self.shown.removesuffix("\n"), self.stopped)
+            parts = (self.output.removesuffix("\n"), self.stopped)
             self.result = tool.ToolOutcome.error("\n\n".join(filter(None, parts)))
         if self.result is not None:
             self.record_result(self.result)
@@ -366,7 +366,9 @@ class _RunningCall:
     def record_result(self, result: tool.ToolOutcome) -> None:
         """Record a result and tell the front ends."""
         call, details = self.call, tool.encode_details(result)
-        duration_ms = 0 if self.begun is None else self.context.measure_elapsed_ms(self.begun)
+        duration_ms = (
+            0 if self.started_at is None else self.context.measure_elapsed_ms(self.started_at)
+        )
         self.context.recorder.append(
             ToolResult(
                 call_id=call.id,

@@ -117,10 +117,10 @@ class CallJudge:
                 chosen = next((arguments[key] for key in _GLOBS if arguments.get(key)), None)
                 glob = chosen if isinstance(chosen, str) else None
                 every = bool(self.access.reading_rules)
-                found = (
+                searched = (
                     each for path in paths for each in find_searched_files(path, glob, every=every)
                 )
-                parts += files.judge_unnamed("", found)
+                parts += files.judge_unnamed("", searched)
             return parts
         return [self._judge_other(name, family, arguments)]
 
@@ -165,33 +165,33 @@ class CallJudge:
 def find_command(arguments: Mapping[str, Any]) -> str | None:
     """Return the command line of a call; a list of words is one as a shell would read it."""
     for key in ("command", "cmd", "script"):
-        given = arguments.get(key)
-        if isinstance(given, str):
-            return given
-        if isinstance(given, list | tuple) and all(isinstance(part, str) for part in given):
-            return shlex.join(given)
+        words = arguments.get(key)
+        if isinstance(words, str):
+            return words
+        if isinstance(words, list | tuple) and all(isinstance(part, str) for part in words):
+            return shlex.join(words)
     return None
 
 
 def list_call_paths(name: str, family: str, arguments: Mapping[str, Any]) -> list[str]:
     """Return the paths a call of a file tool names, as it names them."""
-    found = []
+    paths = []
     if family == "edit":
         for call_file in parse_named_call(name, dict(arguments)):
-            found += [call_file.path, *([call_file.source] if call_file.source else [])]
+            paths += [call_file.path, *([call_file.source] if call_file.source else [])]
     for key in _READ_PATHS:
-        given = arguments.get(key)
-        many = given if isinstance(given, list | tuple) else [given]
-        found += [path for path in many if isinstance(path, str) and path]
+        value = arguments.get(key)
+        many = value if isinstance(value, list | tuple) else [value]
+        paths += [path for path in many if isinstance(path, str) and path]
     chosen = arguments.get("glob") or arguments.get("include")
     if family == "read" and isinstance(chosen, str) and "*" not in chosen:
-        found.append(posixpath.join(*(found[:1] or ["."]), chosen.lstrip("/")))
+        paths.append(posixpath.join(*(paths[:1] or ["."]), chosen.lstrip("/")))
     pattern = arguments.get("pattern")
     if family == "read" and isinstance(pattern, str) and name.lower() in {"glob", "find"}:
         start = pattern.split("*")[0].rpartition("/")[0]
         if pattern.startswith(("/", "~", "..")) or "../" in pattern:
-            found.append(start or "/")
-    return found
+            paths.append(start or "/")
+    return paths
 
 
 def _find_host(address: str) -> str:

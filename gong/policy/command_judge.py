@@ -70,8 +70,8 @@ class CommandJudge:
             linked = find_linked_paths(uses, judged.inputs, roots)
             followed = find_followed_paths(uses, roots, deep=True)
             return [*own, *self.files.judge_linked_secrets(chain(linked, followed))]
-        asked = [] if floor is None else [floor]
-        return [*asked, *self._judge_parts(line, judged, uses), *own]
+        dangers = [] if floor is None else [floor]
+        return [*dangers, *self._judge_parts(line, judged, uses), *own]
 
     def _judge_parts(
         self, line: str, judged: CommandAnalysis, uses: Sequence[Invocation]

@@ -172,13 +172,13 @@ class PermissionPolicy:
         from .files.real_paths import find_real_path, match_files
         from .files.repositories import find_repository
 
-        found = find_repository(self.cwd)
+        repository = find_repository(self.cwd)
         return PathContext(
             self.cwd,
             self.home,
             self.roots,
             (self.cwd,),
-            None if found is None else found.top,
+            None if repository is None else repository.top,
             find_real_path,
             match_files,
             self.exported,
@@ -406,15 +406,19 @@ class PermissionPolicy:
 
         What the rules of the parts do not allow may be allowed by a rule that is the whole line.
         """
-        asked = [part for part in parts if part.decision == "ask"]
-        if any(part.by == "rule" for part in asked):
+        asking_parts = [part for part in parts if part.decision == "ask"]
+        if any(part.by == "rule" for part in asking_parts):
             return ()  # a rule to ask is stronger than any that could be offered
-        offers = [rule for part in asked for rule in part.offered]
-        choices = [tuple(offers)] if all(part.offered for part in asked) else []
+        offers = [rule for part in asking_parts for rule in part.offered]
+        choices = [tuple(offers)] if all(part.offered for part in asking_parts) else []
         from .call_judge import find_command
 
         line = find_command(arguments)
-        if find_family(name) == "bash" and line and all(part.can_have_rule for part in asked):
+        if (
+            find_family(name) == "bash"
+            and line
+            and all(part.can_have_rule for part in asking_parts)
+        ):
             files = (rule for rule in offers if rule.startswith("Read("))
             choices.append((f"Bash({escape_pattern(line.strip())})", *files))
         for offered in choices:
@@ -441,9 +445,9 @@ class PermissionPolicy:
         return worst._replace(why=why, offered=(), once=once, reasons=reasons)
 
 
-def _list_reasons(asked: Sequence[Ruling]) -> tuple[str, ...]:
+def _list_reasons(parts: Sequence[Ruling]) -> tuple[str, ...]:
     """Return why a call is asked about, the part of highest severity first, each part once."""
-    first, *others = asked
+    first, *others = parts
     reasons = dict.fromkeys(first.reasons or (first.why,))
     named = {reason.partition(": ")[0] for reason in reasons if first.by == "danger"}
     more = (why for part in others for why in part.reasons or (part.why,))

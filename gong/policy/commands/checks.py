@@ -133,9 +133,9 @@ def _is_reading_script(use: Invocation) -> bool:
     """Whether standard input is the program's own script."""
     words = load_tables().words
     if use.name in words.shells:
-        given = [operand for operand in list_operands(use.arguments) if operand.text != "-"]
+        scripts = [operand for operand in list_operands(use.arguments) if operand.text != "-"]
         return has_any_option(use.arguments, ["-s"]) or not (
-            given or has_any_option(use.arguments, ["-c"])
+            scripts or has_any_option(use.arguments, ["-c"])
         )
     if use.name in {".", "source"}:
         return any(
@@ -143,8 +143,8 @@ def _is_reading_script(use: Invocation) -> bool:
         )
     if not _is_interpreter(use.name):
         return False
-    asked = has_any_option(use.arguments, ["-c", "-m", "-e", "-E", "-p", "-n", "-r", "--eval"])
-    return not asked and all(operand.text == "-" for operand in list_operands(use.arguments))
+    has_code = has_any_option(use.arguments, ["-c", "-m", "-e", "-E", "-p", "-n", "-r", "--eval"])
+    return not has_code and all(operand.text == "-" for operand in list_operands(use.arguments))
 
 
 def _is_interpreter(name: str) -> bool:
@@ -155,15 +155,15 @@ def find_embedded_commands(use: Invocation) -> Iterator[str]:
     """Yield the shell commands in code for an interpreter."""
     if _is_interpreter(use.name):
         for text in map(_cut_to_ends, (*(argument.text for argument in use.arguments), *use.given)):
-            yield from (found[2] or found[3] for found in _RUN.finditer(text))
-            yield from (found[1] for found in _BRACKETED.finditer(text))
+            yield from (match[2] or match[3] for match in _RUN.finditer(text))
+            yield from (match[1] for match in _BRACKETED.finditer(text))
             for listed in (*_LIST.finditer(text), *_CALLED.finditer(text)):
                 yield " ".join(_LITERAL.findall(listed[1]))
             literals = [double or other for double, other in _QUOTED.findall(text)][:_MAX_LITERALS]
             if EXECUTES_COMMANDS.search(text) and literals:
                 yield from (" ".join(literals), "".join(literals))
             if use.name.endswith("awk"):
-                yield from (found[1] or found[2] for found in _PIPED.finditer(text))
+                yield from (match[1] or match[2] for match in _PIPED.finditer(text))
 
 
 def _check_removing_code(use: Invocation) -> str | None:
@@ -171,8 +171,8 @@ def _check_removing_code(use: Invocation) -> str | None:
     if not (_is_interpreter(use.name) or use.name in load_tables().words.interactive):
         return None
     for text in map(_cut_to_ends, (*(argument.text for argument in use.arguments), *use.given)):
-        for found in (*_REMOVING_CALL.finditer(text), *_REMOVED_VALUE.finditer(text)):
-            path = found[1]
+        for match in (*_REMOVING_CALL.finditer(text), *_REMOVED_VALUE.finditer(text)):
+            path = match[1]
             if path == "~" or path.startswith("~/"):
                 path = use.places.home + path[1:]
             if use.places.is_vital(Argument(path, glob="*" in path)):
@@ -185,10 +185,10 @@ def _check_patterns(use: Invocation) -> str | None:
     patterns = load_tables().calls if _is_interpreter(use.name) else ()
     if use.name in load_tables().words.databases:
         patterns += load_tables().statements
-    shown = [
+    texts = [
         _cut_to_ends(text) for text in (*(argument.text for argument in use.arguments), *use.given)
     ]
-    found = (why for pattern, why in patterns for text in shown if re.search(pattern, text))
+    found = (why for pattern, why in patterns for text in texts if re.search(pattern, text))
     return next(found, None)
 
 
@@ -220,8 +220,8 @@ def _split_arguments(arguments: Arguments) -> Iterator[Argument]:
 
 def _is_sending(use: Invocation) -> bool:
     """Whether it talks to another machine: of openssl only some commands do."""
-    given = list_operands(use.arguments)
-    return use.name != "openssl" or not given or given[0].text in _OPENSSL_SENDS
+    operands = list_operands(use.arguments)
+    return use.name != "openssl" or not operands or operands[0].text in _OPENSSL_SENDS
 
 
 _OPENSSL_SENDS = {"s_client", "s_server", "s_time", "ocsp", "cmp", "ts"}
@@ -271,28 +271,28 @@ def _check_written_files(use: Invocation) -> str | None:
 
 def list_written_files(use: Invocation) -> Iterator[Argument]:
     """Yield the files that a program writes, as far as its words tell."""
-    words, given = load_tables().words, list_operands(use.arguments)
+    words, operands = load_tables().words, list_operands(use.arguments)
     if use.name in words.writers:
-        yield from given
+        yield from operands
     elif use.name in words.copiers:
-        yield from given[-1:]
+        yield from operands[-1:]
         yield from _list_option_values(use.arguments, ["-t", "--target-directory"])
     elif use.name == "dd":
         yield from (
             argument._replace(text=argument.text[3:])
-            for argument in given
+            for argument in operands
             if argument.text.startswith("of=")
         )
     elif use.name in {"sed", "perl"} and has_any_option(use.arguments, ["-i", "--in-place"]):
-        yield from given[1:]
+        yield from operands[1:]
     elif use.name in {"curl", "wget", "sort", "gcc", "openssl", "tar", "unzip"}:
         outputs = ["-o", "-O", "--output", "--output-document", "-out", "-d", "-C", "--directory"]
         yield from _list_option_values(use.arguments, outputs)
 
 
-def _list_option_values(arguments: Arguments, wanted: list[str]) -> Iterator[Argument]:
-    found = (find_option_value(arguments, option) for option in wanted)
-    yield from (value for value in found if value is not None)
+def _list_option_values(arguments: Arguments, options: list[str]) -> Iterator[Argument]:
+    values = (find_option_value(arguments, option) for option in options)
+    yield from (value for value in values if value is not None)
 
 
 def _check_kill_all(use: Invocation) -> str | None:

@@ -71,10 +71,10 @@ def list_input_paths(target: Argument, places: PathContext) -> Iterator[str]:
 def list_printed_texts(use: Invocation) -> Iterator[str]:
     """Yield what a command is known to print."""
     if use.name in {"echo", "printf"}:
-        given = [argument.text for argument in _list_printed_words(use)]
-        texts = [" ".join(given)]
-        if use.name == "printf" and len(given) > 1:
-            texts.append(" ".join(given[1:]))
+        words = [argument.text for argument in _list_printed_words(use)]
+        texts = [" ".join(words)]
+        if use.name == "printf" and len(words) > 1:
+            texts.append(" ".join(words[1:]))
         yield from texts
         yield from (decode_ansi_c(text) for text in texts if "\\" in text)
     elif use.name == "cat" and not list_operands(use.arguments):
@@ -92,12 +92,12 @@ def _list_printed_words(use: Invocation) -> Arguments:
 
 def find_printed_line(use: Invocation) -> str | None:
     """Return what `echo` or `printf` prints, None where it is not known."""
-    given = _list_printed_words(use)
-    formats = use.name == "printf" and any("%" in argument.text for argument in given[:1])
+    words = _list_printed_words(use)
+    formats = use.name == "printf" and any("%" in argument.text for argument in words[:1])
     if any(not argument.known or argument.glob for argument in use.arguments):
         return None
-    whole = " ".join(argument.text for argument in given[1 if formats else 0 :])
-    options = use.arguments[: len(use.arguments) - len(given)]
+    whole = " ".join(argument.text for argument in words[1 if formats else 0 :])
+    options = use.arguments[: len(use.arguments) - len(words)]
     escapes = use.name == "printf" or any("e" in argument.text for argument in options)
     return decode_ansi_c(whole) if escapes else whole
 
@@ -124,9 +124,9 @@ def apply_builtin(
     `fed` are the texts it may read from standard input, as far as they are known.
     """
     name = arguments[0].text
-    given = list_operands(arguments[1:])
+    operands = list_operands(arguments[1:])
     if name in {"cd", "pushd"} and arguments[0].known:
-        where = given[0] if given else Argument("")
+        where = operands[0] if operands else Argument("")
         if where.known and where.text != "-":
             starts = (*state.folders, *_list_search_folders(where.text, state))
             new = tuple(resolve_cd_target(where.text, folder, state.home) for folder in starts)
@@ -136,23 +136,23 @@ def apply_builtin(
             new = (*new, None)  # a loop may climb any number of times
         sure = certain and where.known
         state.folders = tuple(dict.fromkeys(new if sure else (*new, *state.folders)))
-    elif name == "set" and (given or any(argument.text == "--" for argument in arguments)):
-        _set_positional(given, state, certain=certain)
+    elif name == "set" and (operands or any(argument.text == "--" for argument in arguments)):
+        _set_positional(operands, state, certain=certain)
     elif name == "popd":
         state.folders = (None, *state.folders)
     elif name == "printf" and (variable := find_option_value(arguments[1:], "-v")) is not None:
-        text = " ".join(argument.text for argument in given if argument != variable)
+        text = " ".join(argument.text for argument in operands if argument != variable)
         state.variables[variable.text] = (text, None)
     elif name in {"read", "mapfile", "readarray", "getopts", "unset"}:
         known = (value for text in fed for value in (*text.split("\n"), *text.split()))
         wide = tuple(value for value in dict.fromkeys(known) if _WIDE.search(value))
-        state.variables |= {argument.text: (*wide[:_MAX_READ], None) for argument in given}
+        state.variables |= {argument.text: (*wide[:_MAX_READ], None) for argument in operands}
 
 
-def _set_positional(given: Arguments, state: ShellState, *, certain: bool) -> None:
+def _set_positional(arguments: Arguments, state: ShellState, *, certain: bool) -> None:
     """Keep what `set -- A B` makes of `$1`, `$2`, `$@` and `$*`."""
-    texts = tuple(argument.text if argument.known else None for argument in given)
-    every = (" ".join(argument.text for argument in given), *texts)
+    texts = tuple(argument.text if argument.known else None for argument in arguments)
+    every = (" ".join(argument.text for argument in arguments), *texts)
     numbered = {str(number): (text,) for number, text in enumerate(texts, 1)}
     for name, possible in {"@": every, "*": every, **numbered}.items():
         before = () if certain else state.values(name)
@@ -233,12 +233,12 @@ def resolve_substitutions(word: Word, state: ShellState, uses: Uses) -> Word:
     `<(…)` is the name of a pipe.
     """
     first = word[0] if word and word[0].kind == "text" else None
-    found = _WHERE.match(first.text) if first else None
-    if first and found and (found.end() < len(first.text) or len(word) == 1):
-        name = "PWD" if found[0] == "~+" else "OLDPWD"
-        state.variables[found[0]] = (*state.values(name), None)
-        rest = (first._replace(text=first.text[found.end() :]), *word[1:])
-        word = (Piece("variable", found[0], in_quotes=True), *rest)
+    tilde = _WHERE.match(first.text) if first else None
+    if first and tilde and (tilde.end() < len(first.text) or len(word) == 1):
+        name = "PWD" if tilde[0] == "~+" else "OLDPWD"
+        state.variables[tilde[0]] = (*state.values(name), None)
+        rest = (first._replace(text=first.text[tilde.end() :]), *word[1:])
+        word = (Piece("variable", tilde[0], in_quotes=True), *rest)
     return tuple(_resolve_output(piece, state, uses) for piece in word)
 
 
@@ -301,38 +301,40 @@ def _find_printed_values(
             return ()
     if all(invocation.name in {"echo", "printf"} for invocation in ran):
         return tuple(find_printed_line(invocation) for invocation in ran)
-    found = tuple(text for invocation in ran for text in _find_named_places(invocation, state))
-    return (*found, None) if found else ()
+    places = tuple(text for invocation in ran for text in _find_named_places(invocation, state))
+    return (*places, None) if places else ()
 
 
 def _find_named_places(use: Invocation, state: ShellState) -> Iterator[str]:
     """Yield places that a command is known to name, among others."""
-    given = [operand for operand in list_operands(use.arguments) if operand.known]
+    operands = [operand for operand in list_operands(use.arguments) if operand.known]
     words = [argument.text for argument in use.arguments]
     if use.name == "cat" and not use.arguments:
         yield from use.given
     elif use.name in {"realpath", "readlink"}:
-        yield from (argument.text for argument in given)
+        yield from (argument.text for argument in operands)
     elif use.name == "dirname":
         yield from (
-            posixpath.dirname(path) for argument in given for path in use.places.paths(argument)
+            posixpath.dirname(path) for argument in operands for path in use.places.paths(argument)
         )
     elif words == ["rev-parse", "--show-toplevel"] and use.name == "git":
         yield use.places.start
-    elif (use.name == "ls" and not given) or (use.name == "git" and words == ["ls-files"]):
+    elif (use.name == "ls" and not operands) or (use.name == "git" and words == ["ls-files"]):
         yield from (f"{folder}/*" for folder in state.folders if folder is not None)
-    elif use.name == "find" and not (len(given) > 1 or {*words} & {*load_tables().words.narrowing}):
-        yield from (argument.text for argument in given or (Argument("."),))
+    elif use.name == "find" and not (
+        len(operands) > 1 or {*words} & {*load_tables().words.narrowing}
+    ):
+        yield from (argument.text for argument in operands or (Argument("."),))
     elif use.name == "find":  # of a whole system any part is too much
-        yield from (argument.text for argument in given[:1] if use.places.is_foreign(argument))
+        yield from (argument.text for argument in operands[:1] if use.places.is_foreign(argument))
     elif use.name == "ls" and has_any_option(use.arguments, ["-d"]):
-        yield from (argument.text for argument in given)
+        yield from (argument.text for argument in operands)
 
 
 def _find_top_folder(use: Invocation) -> str | None:
     """Return what `git rev-parse --show-toplevel` prints in the session's folder."""
-    asked = [argument.text for argument in use.arguments] == ["rev-parse", "--show-toplevel"]
-    asks = use.name == "git" and asked and use.places.folders == (use.places.start,)
+    names_top = [argument.text for argument in use.arguments] == ["rev-parse", "--show-toplevel"]
+    asks = use.name == "git" and names_top and use.places.folders == (use.places.start,)
     return use.places.repository if asks else None
 
 

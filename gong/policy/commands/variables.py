@@ -174,9 +174,9 @@ def list_shown_credentials(command: SimpleCommand, state: ShellState) -> Iterato
         return
     texts = (redirect.target for redirect in command.redirects if redirect.operator == "<<")
     for piece in (piece for word in (*command.words, *texts) for piece in word):
-        found = piece.kind in {"variable", "unknown"} and _CREDENTIAL.match(piece.text)
-        if found and found[1] not in state.variables:
-            yield found[1]
+        match = piece.kind in {"variable", "unknown"} and _CREDENTIAL.match(piece.text)
+        if match and match[1] not in state.variables:
+            yield match[1]
 
 
 def read_first_word(command: SimpleCommand) -> str:

@@ -196,7 +196,7 @@ def list_fed_work(use: Invocation, command: SimpleCommand, uses: Uses) -> Iterat
     )
     beside = [
         *use.inside,
-        *(found for piece in pieces for inner in piece.inside for found in uses.get(inner, ())),
+        *(other for piece in pieces for inner in piece.inside for other in uses.get(inner, ())),
     ]
     has_shell = any(invocation.name in words.shells for invocation in beside)
     if opens or has_shell:

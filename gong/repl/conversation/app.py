@@ -164,7 +164,7 @@ class _Conversation:
         self.waiting = WaitingInput(self.session)
         self.presses = RepeatedKeys(clock)
         self.terminal = self._build_terminal(full_screen=full_screen)
-        self.terminal.is_asking = lambda: self.question.is_open or self.asked is not None
+        self.terminal.is_asking = lambda: self.question.is_open or self.model_question is not None
         self.terminal.theme = host.models.settings.terminal.theme
         self.tasks = asyncio.TaskGroup()
         self.terminal.run_before_keys(self._note_key)
@@ -173,7 +173,7 @@ class _Conversation:
         self.remote = RemoteWatch(host.library.store)
         self.measuring: asyncio.Task[None] | None = None
         """Reads what the session has cost."""
-        self.asked: ModelQuestion | None = None
+        self.model_question: ModelQuestion | None = None
         """The question of the model that the next lines answer."""
         self.todos = self.session.todos
         self.reported: set[str] = set()
@@ -246,10 +246,10 @@ class _Conversation:
     def _report_error(self, context: dict[str, Any]) -> None:
         """Say once what went wrong in a key, a command or a task that nobody waits for."""
         error = context.get("exception")
-        said = context["message"] if error is None else _describe_error(error)
-        if said not in self.reported:  # one while drawing would come with each frame
-            self.reported.add(said)
-            self.terminal.print(self.screen.remark(said, "error"))
+        text = context["message"] if error is None else _describe_error(error)
+        if text not in self.reported:  # one while drawing would come with each frame
+            self.reported.add(text)
+            self.terminal.print(self.screen.remark(text, "error"))
 
     async def _measure_cost(self) -> None:
         """Find out what the session has cost, and show it."""
@@ -262,8 +262,8 @@ class _Conversation:
         if is_place(self.session.setup.env):
             return  # the disk of this machine tells nothing of files there
         folder = self.session.setup.env.working_directory
-        if said := await asyncio.to_thread(describe_changed_files, recorder, folder):
-            self.terminal.print(self.screen.remark(said))
+        if remark := await asyncio.to_thread(describe_changed_files, recorder, folder):
+            self.terminal.print(self.screen.remark(remark))
 
     async def _read_terminal(self, typed: TypedAhead) -> None:
         """Read until the user leaves; a list that is asked for takes the place of the prompt.
@@ -304,7 +304,7 @@ class _Conversation:
             },
         )
         QuestionKeys(
-            lambda: self.asked if not self.question.is_open else None,
+            lambda: self.model_question if not self.question.is_open else None,
             lambda: self.terminal.draft,
             self._finish_answer,
         ).bind(keys)
@@ -374,8 +374,8 @@ class _Conversation:
         """Note a key before its own action runs."""
         self.presses.note_key()
         self.question.note_key()
-        if self.asked is not None:
-            self.asked.note_key()
+        if self.model_question is not None:
+            self.model_question.note_key()
 
     def _is_timed(self) -> bool:
         """Whether the status line changes with time alone, or did a moment ago."""
@@ -398,27 +398,27 @@ class _Conversation:
             self.terminal.print(self.screen.prompt(text))
             self.typing.run_shell(text)
             self.spoken = True
-        elif self.asked is None and text.strip() in _LEAVING_WORDS:
+        elif self.model_question is None and text.strip() in _LEAVING_WORDS:
             self.terminal.leave()
-        elif self.asked is not None and not self.asked.has_draft:
-            self._answer_choice(self.asked, clean_words(text))
+        elif self.model_question is not None and not self.model_question.has_draft:
+            self._answer_choice(self.model_question, clean_words(text))
         elif self.run.is_active:
             self._send_words(text, self.session.steer)
-            if self.asked is not None:
-                self.asked.has_draft = False
+            if self.model_question is not None:
+                self.model_question.has_draft = False
         else:
             self._begin_prompt(text)
 
-    def _answer_choice(self, asked: ModelQuestion, line: str) -> None:
+    def _answer_choice(self, question: ModelQuestion, line: str) -> None:
         """Take a line as the answer to the model's question; the last one goes to the session."""
-        asked.take_line(line)
-        self._finish_answer(asked)
+        question.take_line(line)
+        self._finish_answer(question)
 
-    def _finish_answer(self, asked: ModelQuestion) -> None:
+    def _finish_answer(self, question: ModelQuestion) -> None:
         """Pass the answers to the model's questions on, once there is one to each."""
-        if asked.is_answered:
-            self.asked = None
-            asked.answer(self.session)
+        if question.is_answered:
+            self.model_question = None
+            question.answer(self.session)
 
     def _take_lines(self, lines: Sequence[str], at_start: bool) -> None:
         """Take lines in turn, until one of them leaves this prompt; `at_start` the draft, too."""
@@ -475,13 +475,15 @@ class _Conversation:
                 self.terminal.print([describe_end(event)])
             case QuestionAsked(waits=True) | PlanProposed(waits=True):
                 has_draft = bool(self.terminal.draft.text.strip())
-                self.asked = ModelQuestion(event, has_draft=has_draft, clock=self.clock)
+                self.model_question = ModelQuestion(event, has_draft=has_draft, clock=self.clock)
             case TodosChanged(todos=todos):
                 self.todos = todos
-            case ToolExecutionEnd() if self.asked and self.asked.id == event.call_id:
-                self.asked = None
+            case ToolExecutionEnd() if (
+                self.model_question and self.model_question.id == event.call_id
+            ):
+                self.model_question = None
             case RunEnd():
-                self.asked = None
+                self.model_question = None
                 self.question.forget()
             case SessionNamed():
                 self.terminal.refresh()  # it has a cost
@@ -525,9 +527,9 @@ class _Conversation:
         if not self.run.is_active:
             self._begin_prompt(text)
             return
-        said = f"{text.split(maxsplit=1)[0]} has to wait for the agent: stop it with Esc first"
+        reply = f"{text.split(maxsplit=1)[0]} has to wait for the agent: stop it with Esc first"
         self.terminal.print(self.screen.prompt(text))
-        self.terminal.print(self.screen.reply(said, failed=True))
+        self.terminal.print(self.screen.reply(reply, failed=True))
 
     def _run_command(self, text: str) -> None:
         who = self.run.work_name or "the agent"
@@ -616,8 +618,8 @@ class _Conversation:
                         self.terminal.print(self.screen.show(event, self.terminal.columns))
             if self.run.was_stopped_in_compaction:
                 self.terminal.print(self.screen.remark("stopped"))
-            elif said := after():
-                self.terminal.print(self.screen.reply(said, failed=False))
+            elif reply := after():
+                self.terminal.print(self.screen.reply(reply, failed=False))
         except Exception as error:  # noqa: BLE001 (a fault of one run ends no session)
             self.terminal.print(self.screen.remark(_describe_error(error), "error"))
         self.run.end()
@@ -641,15 +643,15 @@ class _Conversation:
 
     def _list_live_lines(self) -> list[StyledLine]:
         columns = self.terminal.columns
-        asked = self.question.render(columns)
-        if not asked and self.asked is not None:
-            asked = self.asked.render(columns)
-        todos = [] if asked else render_todos(self.todos, columns)
+        question = self.question.render(columns)
+        if not question and self.model_question is not None:
+            question = self.model_question.render(columns)
+        todos = [] if question else render_todos(self.todos, columns)
         live, queue = self.screen.live(columns), render_queue(self.waiting.list_lines(), columns)
         shell = self.typing.render_output(columns)
         if retry := self.run.describe_retry():
             live.append(StyledLine(shorten_to_width(retry, columns), "error"))
-        return [*live, *shell, *self.agents.render(columns), *todos, *asked, *queue]
+        return [*live, *shell, *self.agents.render(columns), *todos, *question, *queue]
 
     def _render_status(self) -> StyledLine:
         recorder, state = self.session.recorder, []
@@ -657,7 +659,7 @@ class _Conversation:
             state.append("Ctrl+C again quits")
         if awaited := self.question.describe_state():
             state.append(awaited)
-        elif self.asked is not None:
+        elif self.model_question is not None:
             state.append("waits for your answer")
         elif self.run.is_active:
             state += render_activity(self.run.seconds, self.screen.doing, self.screen.turn)

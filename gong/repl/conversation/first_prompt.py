@@ -46,15 +46,15 @@ class TypedAhead:
 
 
 @asynccontextmanager
-async def hold_prompt(given: Sequence[str] = (), draft: str = "") -> AsyncIterator[TypedAhead]:
+async def hold_prompt(lines: Sequence[str] = (), draft: str = "") -> AsyncIterator[TypedAhead]:
     """Show a prompt while the block runs; afterwards the value holds what was typed.
 
-    The lines `given` come first, as if they had been entered; `draft` is in the prompt.
+    The `lines` come first, as if they had been entered; `draft` is in the prompt.
 
     Single keys are read inside of `open_keyboard`, so that Enter is never read as Ctrl+J. On a
     terminal that cannot move its cursor nothing is shown, and what is typed waits there.
     """
-    typed, interrupted = TypedAhead([*given], draft), -TWICE_SECONDS
+    typed, interrupted = TypedAhead([*lines], draft), -TWICE_SECONDS
     if is_dumb_terminal():  # it cannot draw a prompt anew
         yield typed
         return

@@ -22,18 +22,18 @@ from .lines import StyledLine, clip_line, render_remark
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_SAID_CHARS = 200
+_ANSWER_CHARS = 200
 """Characters of an answer that are kept for its line."""
-_SAID_COLUMNS = 40
+_ANSWER_COLUMNS = 40
 
 
 @dataclass(slots=True)
 class _Card:
     type: str
     task: str
-    begun: float
+    started_at: float
     doing: str = ""
-    said: str = ""
+    answer: str = ""
     tokens: int = 0
 
 
@@ -63,9 +63,9 @@ class AgentCards:
             case events.ToolExecutionStart(name=name):
                 card.doing = name
             case events.MessageUpdate(part="text", delta=delta):
-                card.said = (card.said + delta)[-_SAID_CHARS:]
+                card.answer = (card.answer + delta)[-_ANSWER_CHARS:]
             case events.MessageEnd(usage=usage):
-                card.said, card.tokens = "", card.tokens + usage.total
+                card.answer, card.tokens = "", card.tokens + usage.total
             case _:
                 pass
 
@@ -76,10 +76,12 @@ class AgentCards:
 
 
 def _render_card(agent: str, card: _Card, now: float) -> str:
-    last_words = to_single_line(card.said)
-    doing = f"“…{last_words[-_SAID_COLUMNS:].lstrip()}”" if last_words else card.doing or "thinking"
+    last_words = to_single_line(card.answer)
+    doing = (
+        f"“…{last_words[-_ANSWER_COLUMNS:].lstrip()}”" if last_words else card.doing or "thinking"
+    )
     spent = [f"{card.tokens:,} tokens"] if card.tokens else []
-    parts = (doing, *spent, format_seconds(now - card.begun))
+    parts = (doing, *spent, format_seconds(now - card.started_at))
     return f"{agent} {to_single_line(card.type)}: {to_single_line(card.task)} · {' · '.join(parts)}"
 
 

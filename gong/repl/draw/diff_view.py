@@ -47,7 +47,7 @@ def trim_context(text: str) -> str:
     """Return a numbered diff with at most `CONTEXT_LINES` unchanged lines around each change."""
     lines = text.split("\n")
     changed = [place for place, line in enumerate(lines) if line[:1] in {"-", "+"}]
-    kept: list[str] = []
+    trimmed: list[str] = []
     last = -1
     for place, line in enumerate(lines):
         after = bisect_left(changed, place)
@@ -55,11 +55,11 @@ def trim_context(text: str) -> str:
         is_gap = line.strip() == "..." and line[:1] == " "
         if is_gap or not any(abs(place - change) <= CONTEXT_LINES for change in near):
             continue
-        if kept and place > last + 1:
-            kept.append("...")
-        kept.append(line)
+        if trimmed and place > last + 1:
+            trimmed.append("...")
+        trimmed.append(line)
         last = place
-    return "\n".join(kept)
+    return "\n".join(trimmed)
 
 
 def count_changes(text: str) -> str:

@@ -184,12 +184,12 @@ class _SettledDraft(Processor):
         if settle_widths(text) == text:
             return Transformation(fragments)
         left_out = find_unsettled_chars(text)
-        kept = [place for place in range(len(text)) if place not in left_out]
+        places = [place for place in range(len(text)) if place not in left_out]
         cells = [(style, char) for style, part, *_ in fragments for char in part]
         return Transformation(
-            [(cells[place][0], settle_widths(cells[place][1])) for place in kept],
-            source_to_display=lambda place: bisect_left(kept, place),
-            display_to_source=lambda place: kept[place] if place < len(kept) else len(text),
+            [(cells[place][0], settle_widths(cells[place][1])) for place in places],
+            source_to_display=lambda place: bisect_left(places, place),
+            display_to_source=lambda place: places[place] if place < len(places) else len(text),
         )
 
 
@@ -217,7 +217,7 @@ class _Transcript(UIControl):
         """Number of rows that are below the screen."""
         self._first = 0
         """Number of the row at the top of the screen."""
-        self._shown: list[StyleAndTextTuples] = []
+        self._screen_rows: list[StyleAndTextTuples] = []
         self._drag: tuple[_Place, _Place] | None = None
 
     def add(self, lines: Sequence[StyledLine]) -> None:
@@ -246,8 +246,8 @@ class _Transcript(UIControl):
         rows = [*self._rows, *live]
         end = max(len(rows) - self._back, min(height, len(rows)))
         self._first = max(end - height, 0)
-        self._shown = rows[self._first : end]
-        filled = [*self._shown, *([[]] * (height - len(self._shown)))]
+        self._screen_rows = rows[self._first : end]
+        filled = [*self._screen_rows, *([[]] * (height - len(self._screen_rows)))]
         return UIContent(lambda number: self._mark(number, filled[number]), line_count=height)
 
     def mouse_handler(self, mouse_event: MouseEvent) -> NotImplementedOrNone:
@@ -280,8 +280,8 @@ class _Transcript(UIControl):
         lines = []
         for number in range(first.row, last.row + 1):
             place = number - self._first
-            if 0 <= place < len(self._shown):
-                text = "".join(part[1] for part in self._shown[place])
+            if 0 <= place < len(self._screen_rows):
+                text = "".join(part[1] for part in self._screen_rows[place])
                 start = first.column if number == first.row else 0
                 end = last.column + 1 if number == last.row else len(text)
                 lines.append(text[start:end].rstrip())

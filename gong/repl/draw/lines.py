@@ -144,8 +144,8 @@ def _split_words(
             if token.isspace():
                 if word:
                     yield blank, word
-                kept = keep_blanks or style == "code"
-                blank, word, may_break = token if kept else " ", [], False
+                keeps_token = keep_blanks or style == "code"
+                blank, word, may_break = token if keeps_token else " ", [], False
                 continue
             is_letter = _compile_letter().match(token) is not None
             if word and (is_letter or may_break) and not _is_closing(token[0]):

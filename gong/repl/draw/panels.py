@@ -38,12 +38,12 @@ _QUEUED_LOOK = {
 
 def render_queue(waiting: Sequence[QueuedLine], columns: int) -> list[StyledLine]:
     """Return the queued input as lines, at most a few."""
-    shown = []
+    lines = []
     for kind, text in waiting[:QUEUE_ROWS]:
         label, style = _QUEUED_LOOK[kind]
-        shown.append(StyledLine(shorten_to_width(f"{label}: {text}", columns), style))
+        lines.append(StyledLine(shorten_to_width(f"{label}: {text}", columns), style))
     rest = len(waiting) - QUEUE_ROWS
-    return [*shown, StyledLine(f"… {rest} more queued", "note")] if rest > 0 else shown
+    return [*lines, StyledLine(f"… {rest} more queued", "note")] if rest > 0 else lines
 
 
 TODO_ROWS = 8
@@ -65,28 +65,28 @@ def render_todos(todos: Sequence[Todo], columns: int) -> list[StyledLine]:
 PLAN_CHOICES = ("approve", "keep planning")
 
 
-def build_choices(asked: OpenChoice) -> ChoiceList:
+def build_choices(question: OpenChoice) -> ChoiceList:
     """Return the answers to a question as a list, own words the last of them."""
-    letters = asked.letters.ljust(len(asked.options))
+    letters = question.letters.ljust(len(question.options))
     choices = [
         Choice(label, label, str(number), letter.strip(), meaning)
         for number, ((label, meaning), letter) in enumerate(
-            zip(asked.options, letters, strict=False), 1
+            zip(question.options, letters, strict=False), 1
         )
     ]
-    words = "several with Space or their numbers, then Enter" if asked.is_many else ""
+    words = "several with Space or their numbers, then Enter" if question.is_many else ""
     if choices:
         choices.append(Choice("", "or type your own words", "", meaning=words))
-    return ChoiceList(tuple(choices), asked.is_many)
+    return ChoiceList(tuple(choices), question.is_many)
 
 
 def render_choices(
-    asked: OpenChoice, choices: ChoiceList, columns: int, place: tuple[int, int] = (1, 1)
+    question: OpenChoice, choices: ChoiceList, columns: int, place: tuple[int, int] = (1, 1)
 ) -> list[StyledLine]:
     """Return an open question with its answers; `place` is its number, and of how many."""
     number, count = place
     rows: list[StyledLine] = []
-    for line in escape_text(asked.text).split("\n"):
+    for line in escape_text(question.text).split("\n"):
         mark = INDENT if rows else f"? ({number} of {count}) " if count > 1 else "? "
         row_parts = wrap_parts(
             [StyledPart(line)], columns, first=[StyledPart(mark)], rest=[StyledPart(INDENT)]

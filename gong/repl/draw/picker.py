@@ -169,13 +169,13 @@ class _PickerScreen:
             except ROW_ERRORS as error:
                 rows, self.actions.remark = (), str(error)
             to_mark, self.to_mark = self.to_mark, ""
-            wanted = (
+            matches = (
                 place
                 for place, row in enumerate(rows)
                 if (row.value == to_mark if to_mark else row.is_current and not words)
             )
             self.rows, self.is_searching = rows, False
-            self.marked = next(wanted, 0)
+            self.marked = next(matches, 0)
             self.moved.set()
             self.app.invalidate()
 

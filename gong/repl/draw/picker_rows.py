@@ -51,11 +51,11 @@ def render_rows(
 ) -> list[StyledLine]:
     """Return at most `most` rows, the marked one among them, each of at most `columns`."""
     first = max(min(marked - most // 2, len(rows) - most), 0)
-    shown = rows[first : first + most]
-    edges = _render_facts(shown, columns - len(_MARK))
+    visible = rows[first : first + most]
+    edges = _render_facts(visible, columns - len(_MARK))
     return [
         _render_row(row, edge, columns, is_marked=place == marked)
-        for place, (row, edge) in enumerate(zip(shown, edges, strict=True), first)
+        for place, (row, edge) in enumerate(zip(visible, edges, strict=True), first)
     ]
 
 

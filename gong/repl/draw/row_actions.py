@@ -91,8 +91,8 @@ class RowActions:
         """Return the question, or what is said; nothing where there is neither."""
         if self.mode == "trash":
             title = cut_to_width(self._subject.text, max(columns - _QUESTION_COLUMNS, 1))
-            asked = StyledLine(show_controls(f'Move "{title}" to the trash?'), "call")
-            return [asked, *self._question.render(columns)]
+            question = StyledLine(show_controls(f'Move "{title}" to the trash?'), "call")
+            return [question, *self._question.render(columns)]
         if self.remark:
             text = show_controls(" ".join(self.remark.split()))
             return [StyledLine(row, "note") for row in wrap_row(text, columns)]

@@ -87,17 +87,17 @@ class _Thought:
     """What the model thinks, until it says something."""
 
     text: str = ""
-    begun: str = ""
+    started_at: str = ""
     """Times of the first and the last piece, as in events; empty if unknown."""
     ended: str = ""
-    shown: int = 0
+    printed: int = 0
     """How many characters are in the scrollback."""
 
     def describe(self) -> str:
         """Return the thought in one line; empty for a short one."""
-        if not self.begun or not self.ended:
+        if not self.started_at or not self.ended:
             return "thought"
-        took = datetime.fromisoformat(self.ended) - datetime.fromisoformat(self.begun)
+        took = datetime.fromisoformat(self.ended) - datetime.fromisoformat(self.started_at)
         seconds = took.total_seconds()
         return f"thought for {format_seconds(seconds)}" if seconds >= 1 else ""
 
@@ -299,7 +299,7 @@ class Screen:
             return self._text.render_tail(columns)
         if self._block[0] == "tool_call":
             return render_draft(*self._draft, columns)
-        rest = self._thought.text[self._thought.shown :][-_THOUGHT_CHARS:]
+        rest = self._thought.text[self._thought.printed :][-_THOUGHT_CHARS:]
         return render_thought(rest, columns)[-THOUGHT_ROWS:]
 
     def _open_question(self, event: events.ApprovalRequested, columns: int) -> list[StyledLine]:
@@ -373,14 +373,14 @@ class Screen:
     def _take_thought(self, event: events.MessageUpdate, columns: int) -> list[StyledLine]:
         """Add to the thought; return its finished lines where thinking is shown in full."""
         if not self._thought.text:
-            self._thought = _Thought(begun=event.time)
+            self._thought = _Thought(started_at=event.time)
         self._thought.text += event.delta
         self._thought.ended = event.time
         if not self.shows_thinking:
             return []
         text = self._thought.text
         end = text.rfind("\n") + 1
-        start, self._thought.shown = self._thought.shown, max(end, self._thought.shown)
+        start, self._thought.printed = self._thought.printed, max(end, self._thought.printed)
         lines = render_thought(text[start:end], columns) if end > start else []
         return self._space_lines(self._name_block(), lines)
 
@@ -396,7 +396,7 @@ class Screen:
             self._last_thought = thought.text
             if self.shows_thinking:
                 return self._space_lines(
-                    name, render_thought(thought.text[thought.shown :], columns)
+                    name, render_thought(thought.text[thought.printed :], columns)
                 )
             summary = thought.describe()
             lines = [StyledLine(summary, "thinking")] if summary else []
@@ -409,7 +409,7 @@ class Screen:
         if not self.shows_thinking:
             return self.remark("thinking is shown in one line")
         lines = self.remark("thinking is shown in full")
-        self._thought.shown = 0
+        self._thought.printed = 0
         return [*lines, *render_thought(self._last_thought, columns)]
 
     def _name_block(self) -> str:

@@ -106,10 +106,10 @@ def render_status_line(facts: StatusFacts, columns: int) -> str:
     }
 
     def join(model: str) -> str:
-        shown = (parts["mode"], model, parts["context"], parts["cost"], parts["queue"])
+        first = (parts["mode"], model, parts["context"], parts["cost"], parts["queue"])
         place = clip_line(facts.place, _MAX_PLACE)
         rest = (parts["tasks"], place, facts.branch, *facts.state)
-        return _GAP.join(part for part in (*shown, *rest) if part)
+        return _GAP.join(part for part in (*first, *rest) if part)
 
     model = facts.model.partition("/")[2] or facts.model
     for dropped in ("", "tasks", "context"):
