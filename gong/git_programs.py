@@ -156,8 +156,8 @@ def list_git_programs(folder: str, ask: Ask) -> tuple[GitProgram, ...]:
         if scope in _OWN_SCOPES
     ]
     programs = [*_choose_programs(repository, settings)]
-    if (stranger := repository.stranger) is not None:
-        programs.insert(0, GitProgram("gitdir", stranger))
+    if (other_owner := repository.stranger) is not None:
+        programs.insert(0, GitProgram("gitdir", other_owner))
     for inner in list_inner_folders(repository):
         if _is_suspect(inner):
             programs += _list_inner_programs(inner, ask)

@@ -1,7 +1,7 @@
 """Small requests beside the model calls, one at a time: forms to authorities, lists from servers.
 
 They go by urllib, so that proxies and certificates are those of the environment. No redirect is
-followed, and of an answer no more is read than `most` bytes.
+followed, and of an answer no more is read than `limit` bytes.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def send_request(
     body: bytes | None = None,
     *,
     seconds: float = _SECONDS,
-    most: int = _MAX_BYTES,
+    limit: int = _MAX_BYTES,
 ) -> SmallAnswer:
     """Get an address, or post a body there, and return the answer of any status.
 
@@ -65,11 +65,11 @@ def send_request(
         except HTTPError as error:
             response = error
         with response:
-            data = response.read(most + 1)
+            data = response.read(limit + 1)
             status = response.status
     except (OSError, HTTPException, ValueError) as error:
         reason = getattr(error, "reason", None) or error
         raise RequestFailed(str(reason) or type(error).__name__) from None
-    if len(data) > most:
-        raise RequestFailed(f"the answer is longer than {most >> 20} MiB")
+    if len(data) > limit:
+        raise RequestFailed(f"the answer is longer than {limit >> 20} MiB")
     return SmallAnswer(status, data)

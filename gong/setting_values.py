@@ -48,11 +48,11 @@ def check_value(name: str, value: object, kind: Any) -> Any:
         raise ConfigurationError(f"{name} is {value!r}: {allowed}") from error
 
 
-def check_names(given: Iterable[str], known: Sequence[str]) -> None:
+def check_names(value: Iterable[str], known: Sequence[str]) -> None:
     """Check that settings are known; raises ConfigurationError with those that are near."""
     from difflib import get_close_matches  # only needed for an error
 
-    for name in given:
+    for name in value:
         if name not in known:
             near = get_close_matches(name, known, n=3)
             meant = f"did you mean {' or '.join(near)}?" if near else f"use {', '.join(known)}"

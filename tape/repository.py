@@ -131,17 +131,17 @@ def name_repository(url: str, top: str = "") -> str | None:
     url = url.strip()
     if not url or len(url) > _MAX_CHARS or not url.isprintable() or _HELPER.match(url):
         return None
-    if found := _URL.fullmatch(url.partition("?")[0].partition("#")[0]):
-        if found["scheme"].lower() == "file":
-            return _name_folder(_decode_path(found["path"]), "")
-        return _join_name(found["authority"].rpartition("@")[2], _decode_path(found["path"]))
-    if found := _SCP.fullmatch(url):
-        host = (found["bracketed"] or found["plain"]).rpartition("@")[2]
+    if match := _URL.fullmatch(url.partition("?")[0].partition("#")[0]):
+        if match["scheme"].lower() == "file":
+            return _name_folder(_decode_path(match["path"]), "")
+        return _join_name(match["authority"].rpartition("@")[2], _decode_path(match["path"]))
+    if match := _SCP.fullmatch(url):
+        host = (match["bracketed"] or match["plain"]).rpartition("@")[2]
         if host.count(":") > 1:
             host = f"[{host}]"
-        if found["path"].startswith("\\"):  # a drive
+        if match["path"].startswith("\\"):  # a drive
             return None
-        return _join_name(host, found["path"])
+        return _join_name(host, match["path"])
     return None if "://" in url else _name_folder(url, top)
 
 

@@ -124,8 +124,8 @@ class CallFiles(NamedTuple):
         if not self.is_live:
             return None
         try:
-            about = os.stat(path)  # noqa: PTH116 (a path of a model)
-            if not stat.S_ISREG(about.st_mode) or about.st_size > _MAX_BYTES:
+            file_stat = os.stat(path)  # noqa: PTH116 (a path of a model)
+            if not stat.S_ISREG(file_stat.st_mode) or file_stat.st_size > _MAX_BYTES:
                 return None
             with open(path, "rb") as file:  # noqa: PTH123 (as above)
                 return _decode_text(file.read())

@@ -91,8 +91,8 @@ def prepare_request(
     )
     prepared = PreparedRequest(model, request, history, fitted.remark)
     if model.api == _NAMES_LIMIT or max_output:
-        most = min(filter(None, (max_output, model.max_output)), default=None)
-        request = replace(request, max_tokens=_limit_answer(prepared, most))
+        limit = min(filter(None, (max_output, model.max_output)), default=None)
+        request = replace(request, max_tokens=_limit_answer(prepared, limit))
     return prepared._replace(request=request)
 
 
@@ -102,17 +102,17 @@ _ESTIMATE_SHARE = 1.05
 _MIN_ANSWER = 4_096
 
 
-def _limit_answer(prepared: PreparedRequest, most: int | None) -> int | None:
-    """Return how long an answer may be, in tokens: `most`, or less near a full window.
+def _limit_answer(prepared: PreparedRequest, limit: int | None) -> int | None:
+    """Return how long an answer may be, in tokens: `limit`, or less near a full window.
 
     None if the limit is unknown.
     """
     window = prepared.model.window
-    if most is None or window is None:
-        return most
-    size, room = prepared.history.size, (window - most) / _ESTIMATE_SHARE
+    if limit is None or window is None:
+        return limit
+    size, room = prepared.history.size, (window - limit) / _ESTIMATE_SHARE
     tokens = size.compute_bound(prepared.request)
     if tokens > room:  # else the model's limit holds, however many they are
         tokens = size.measure_near(prepared.request, room)
     left = window - int(tokens * _ESTIMATE_SHARE)
-    return max(min(most, left), min(_MIN_ANSWER, most))
+    return max(min(limit, left), min(_MIN_ANSWER, limit))

@@ -83,9 +83,9 @@ async def _check_place(opened: PlaceEnvironment, *, as_json: bool) -> int:
         print_warning(remark)
     if not opened.temporary_directory:
         raise GongError(f"{opened.name} has no folder for temporary files: nothing can be tried")
-    made = await opened.exec_command('mktemp -d "${TMPDIR:-/tmp}/gong-check-XXXXXX"')
-    own = made.output.decode("utf-8", "surrogateescape").strip()
-    if made.exit_code or not own.startswith("/"):
+    result = await opened.exec_command('mktemp -d "${TMPDIR:-/tmp}/gong-check-XXXXXX"')
+    own = result.output.decode("utf-8", "surrogateescape").strip()
+    if result.exit_code or not own.startswith("/"):
         raise GongError(f"{opened.name}: no folder could be made: {own}")
     failed, done = [], 0
     try:

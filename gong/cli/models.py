@@ -198,7 +198,7 @@ def _read_source(source: str) -> bytes:
     if "@" in address.split("/")[2]:
         raise ConfigurationError("the address of --from contains a user name: leave it out")
     try:
-        answer = send_request(source, {}, most=MAX_FILE_BYTES)
+        answer = send_request(source, {}, limit=MAX_FILE_BYTES)
     except RequestFailed as error:
         raise NetworkError(f"cannot read {address}: {error}") from None
     if answer.status != _OK:

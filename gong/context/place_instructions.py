@@ -71,8 +71,8 @@ def read_place_instructions(
     own_file: str | None = None,
 ) -> Instructions:
     """Return the instructions for a session in a folder of a place; see `read_instructions`."""
-    with TemporaryDirectory(prefix="gong-instructions-") as made:
-        copies = os.path.realpath(made)
+    with TemporaryDirectory(prefix="gong-instructions-") as built:
+        copies = os.path.realpath(built)
         Path(copies + folder).mkdir(parents=True, exist_ok=True)
         for path, data in files.items():
             copy = Path(copies + path)

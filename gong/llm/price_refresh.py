@@ -74,15 +74,15 @@ def check_lists(data: bytes, known: PriceLists, names: Collection[str]) -> Check
         if host.id not in names:
             continue
         rows = {row.id: row for row in known.list_models(host.id)}
-        good = list[ListedModel]()
+        accepted = list[ListedModel]()
         for row in _decode_models(lists, host.id):
             before = rows.get(row.id)
             compared += before is not None
             if reason := _find_lie(row, before):
                 refused.append(f"{host.id}/{row.id}: {reason}")
             elif any(True for rates in row.list_rates() if rates.choose_price()):
-                good.append(row)
-        encoded = Raw(msgspec.json.encode(good))
+                accepted.append(row)
+        encoded = Raw(msgspec.json.encode(accepted))
         hosts.append(msgspec.structs.replace(host, models=encoded))
     if not hosts:
         raise ConfigurationError("the file has prices of no host that gong knows")

@@ -161,10 +161,10 @@ def build_provider_error(
     )
 
 
-def shorten_text(text: str, longest: int) -> str:
+def shorten_text(text: str, limit: int) -> str:
     """Return a text on one line, cut after `limit` characters."""
     words = " ".join(text.split())
-    return words if len(words) <= longest else f"{words[:longest]}…"
+    return words if len(words) <= limit else f"{words[:limit]}…"
 
 
 def remove_keys(text: str, *keys: str) -> str:

@@ -40,17 +40,17 @@ def fetch_npm_package(source: Mapping[str, str], place: Path, environ: Mapping[s
         raise ConfigurationError(f"{version!r} is no version of {name}")
     if registry and not _REGISTRY.fullmatch(registry):
         raise ConfigurationError(f"{registry!r} is no registry: write its https:// address")
-    wanted = f"{name}@{version}" if version else name
+    spec = f"{name}@{version}" if version else name
     place.mkdir()
-    words = ["pack", wanted, "--ignore-scripts", "--silent", f"--pack-destination={place}"]
-    _run_npm([*words, *([f"--registry={registry}"] if registry else [])], wanted, place, environ)
+    words = ["pack", spec, "--ignore-scripts", "--silent", f"--pack-destination={place}"]
+    _run_npm([*words, *([f"--registry={registry}"] if registry else [])], spec, place, environ)
     (archive, *_) = [*place.glob("*.tgz"), None]
     if archive is None:
-        raise ConfigurationError(f"{wanted} cannot be fetched: npm wrote no package")
-    return _unpack_archive(archive, place / "unpacked", wanted)
+        raise ConfigurationError(f"{spec} cannot be fetched: npm wrote no package")
+    return _unpack_archive(archive, place / "unpacked", spec)
 
 
-def _run_npm(words: list[str], wanted: str, place: Path, environ: Mapping[str, str]) -> None:
+def _run_npm(words: list[str], spec: str, place: Path, environ: Mapping[str, str]) -> None:
     try:
         subprocess.run(
             ["npm", *words],  # noqa: S607 (as the person's PATH has it)
@@ -64,23 +64,23 @@ def _run_npm(words: list[str], wanted: str, place: Path, environ: Mapping[str, s
         )
     except FileNotFoundError as error:
         raise ConfigurationError(
-            f"{wanted} is a package of npm, which is not installed: install Node.js with npm"
+            f"{spec} is a package of npm, which is not installed: install Node.js with npm"
         ) from error
     except subprocess.CalledProcessError as error:
         reason = " ".join(error.stderr.split()) or f"npm ended with {error.returncode}"
-        raise ConfigurationError(f"{wanted} cannot be fetched: {reason}") from error
+        raise ConfigurationError(f"{spec} cannot be fetched: {reason}") from error
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise ConfigurationError(f"{wanted} cannot be fetched: {error}") from error
+        raise ConfigurationError(f"{spec} cannot be fetched: {error}") from error
 
 
-def _unpack_archive(archive: Path, place: Path, wanted: str) -> Path:
+def _unpack_archive(archive: Path, place: Path, spec: str) -> Path:
     """Unpack a package; what leads out of the folder, and devices, are refused."""
     try:
         with tarfile.open(archive) as files:
-            if sum(one.size for one in files) > _MAX_BYTES:
-                raise ConfigurationError(f"{wanted} is larger than {_MAX_BYTES >> 20} MiB")
+            if sum(entry.size for entry in files) > _MAX_BYTES:
+                raise ConfigurationError(f"{spec} is larger than {_MAX_BYTES >> 20} MiB")
             files.extractall(place, filter="data")
     except (OSError, tarfile.TarError) as error:
-        raise ConfigurationError(f"{wanted} cannot be unpacked: {error}") from error
-    folders = [one for one in place.iterdir() if one.is_dir()]
+        raise ConfigurationError(f"{spec} cannot be unpacked: {error}") from error
+    folders = [entry for entry in place.iterdir() if entry.is_dir()]
     return folders[0] if len(folders) == 1 else place

@@ -57,8 +57,8 @@ class FileJudge:
             return self.judge_own_file(path)
         if self.access.mode is PermissionMode.BYPASS:
             return Ruling("allow")
-        leads = "" if path in names else f" ({names[0]})"
-        what = f"{'edits' if family == 'edit' else 'reads'} {path}{leads}"
+        target_note = "" if path in names else f" ({names[0]})"
+        what = f"{'edits' if family == 'edit' else 'reads'} {path}{target_note}"
 
         def find(rules: Sequence[PermissionRule]) -> PermissionRule | None:
             mine = (rule for rule in rules if rule.tool == family)
@@ -129,20 +129,20 @@ class FileJudge:
         rules = self.access.reading_rules
         resolve = LinkResolver().resolve
         for path in dict.fromkeys(paths):
-            leads = resolve(path)
-            both = (path,) if leads == path else (path, leads)
+            target = resolve(path)
+            both = (path,) if target == path else (path, target)
             is_named = any(self.is_covered(rule, path) for rule in rules for path in both)
-            if is_named or self._is_asked_about(both, leads):
+            if is_named or self._is_asked_about(both, target):
                 yield path
 
-    def _is_asked_about(self, both: Sequence[str], leads: str) -> bool:
+    def _is_asked_about(self, both: Sequence[str], target: str) -> bool:
         """Whether the mode asks about a file, or denies it: a quick answer for one of thousands."""
         asks = self.access.mode is not PermissionMode.DONT_ASK
         if any(map(may_hold_credentials, both)) and any(
             map(self._is_sensitive if asks else self._is_secret, both)
         ):
             return True
-        return asks and len(both) > 1 and not self._may_read(leads)
+        return asks and len(both) > 1 and not self._may_read(target)
 
     def judge_linked_secrets(self, paths: Iterable[str]) -> list[Ruling]:
         """Refuse private keys behind links, where nobody is asked about what is read."""

@@ -377,9 +377,9 @@ class SubagentManager:
             agent.task = asyncio.create_task(following)
             return
         try:
-            deeper = self._depth + 1
-            may_start = deeper < self._parent.setup.config.max_subagent_depth
-            open_agents = partial(open_deeper, self._front, agent.plan.models, deeper)
+            child_depth = self._depth + 1
+            may_start = child_depth < self._parent.setup.config.max_subagent_depth
+            open_agents = partial(open_deeper, self._front, agent.plan.models, child_depth)
             agent.session = await open_child(
                 *(self._front, self._parent, agent.plan, recorder),
                 open_agents if may_start else None,

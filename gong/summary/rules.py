@@ -199,11 +199,11 @@ def _iter_user_facts(sentences: Sequence[str]) -> Iterator[Fact]:
 
 def choose_facts(facts: list[Fact], limit: int) -> list[Fact]:
     """Return the heaviest facts that fit into two thirds of `limit`, oldest first."""
-    room, longest = limit * 2 // 3, max(limit // 12, 40)
+    room, limit_chars = limit * 2 // 3, max(limit // 12, 40)
     chosen: list[Fact] = []
     alike: Counter[str] = Counter()
     for fact in sorted(facts, key=lambda fact: (-fact.weight, -fact.order)):
-        text = clip_text(fact.text, longest)
+        text = clip_text(fact.text, limit_chars)
         shape, size = replace_figures(text), len(text) + _BULLET_CHARS
         alike[shape] += 1
         if size <= room and (alike[shape] <= _MAX_ALIKE or fact.weight >= PINNED):
@@ -279,10 +279,10 @@ def _add_done(summary: Summary, done: list[str], limit: int) -> Summary:
     count += len(older)
     briefs += [clip_text(item.split(" → ")[0], 40) for item in older]
     if count:
-        longest = max(limit // 15 - _BULLET_CHARS, 40)
-        line = f"Earlier, {format_count(count, 'request')}: {briefs[0]}"[: longest - 2]
+        limit_chars = max(limit // 15 - _BULLET_CHARS, 40)
+        line = f"Earlier, {format_count(count, 'request')}: {briefs[0]}"[: limit_chars - 2]
         for brief in briefs[1:]:
-            if len(line) + len(brief) + len(";  …") > longest:
+            if len(line) + len(brief) + len(";  …") > limit_chars:
                 line += " …"
                 break
             line += f"; {brief}"
@@ -295,11 +295,12 @@ def limit_summary(summary: Summary, limit: int) -> Summary:
 
     A single point takes a quarter of them at most.
     """
-    longest = max(limit // 4, 60)
+    limit_chars = max(limit // 4, 60)
     fields = {
-        name: tuple(clip_text(item, longest) for item in getattr(summary, name)) for name in _LISTS
+        name: tuple(clip_text(item, limit_chars) for item in getattr(summary, name))
+        for name in _LISTS
     }
-    summary = replace(summary, goal=clip_text(summary.goal, longest), **fields)
+    summary = replace(summary, goal=clip_text(summary.goal, limit_chars), **fields)
     return _drop_oldest_points(summary, limit)
 
 

@@ -111,13 +111,13 @@ def split_sentences(text: str) -> Iterator[str]:
         yield from filter(None, (clip_text(part or "", _MAX_SENTENCE_CHARS) for part in parts))
 
 
-def clip_text(text: str, longest: int) -> str:
-    """Return text as one line of at most `longest` characters, cut in the middle."""
+def clip_text(text: str, limit: int) -> str:
+    """Return text as one line of at most `limit` characters, cut in the middle."""
     line = " ".join(text.split())
-    if len(line) <= longest:
+    if len(line) <= limit:
         return line
-    tail = max((longest - 3) // 2, 0)
-    return f"{line[: max(longest - 3 - tail, 0)]} … {line[len(line) - tail :]}"[:longest]
+    tail = max((limit - 3) // 2, 0)
+    return f"{line[: max(limit - 3 - tail, 0)]} … {line[len(line) - tail :]}"[:limit]
 
 
 def find_remembered_fact(text: str) -> str | None:

@@ -91,8 +91,8 @@ class _QuotedRequest(NamedTuple):
     cut: int = 0
     where: str = ""
 
-    def render_cut(self, longest: int) -> str:
-        text = self.text if len(self.text) <= longest else self.text[:longest].rstrip()
+    def render_cut(self, limit: int) -> str:
+        text = self.text if len(self.text) <= limit else self.text[:limit].rstrip()
         cut = self.cut + len(self.text) - len(text)
         return f"{text}… [{cut} characters more{self.where}]" if cut else text
 
@@ -156,8 +156,8 @@ def _level_requests(requests: Sequence[_QuotedRequest], room: int) -> list[str]:
         return whole
     sizes = [len(request.text) for request in requests]
     notice = 55 if any(request.where == _SEARCH_HINT for request in requests) else 40
-    longest = compute_cut_length((size + notice for size in sizes), room) - notice
-    return [request.render_cut(max(longest, _MIN_REQUEST_CHARS)) for request in requests]
+    limit = compute_cut_length((size + notice for size in sizes), room) - notice
+    return [request.render_cut(max(limit, _MIN_REQUEST_CHARS)) for request in requests]
 
 
 def parse_earlier_summary(summary: Summary | str | None) -> Summary:

@@ -155,8 +155,8 @@ async def run_wait(
     """Return the result of a sub-agent when it has ended."""
     if (agents := _find_runner(context)) is None:
         return ToolOutcome.error(_NO_AGENTS)
-    most = arguments.timeout_ms
-    report = await agents.wait(arguments.agent_id, None if most is None else most / 1000)
+    limit_ms = arguments.timeout_ms
+    report = await agents.wait(arguments.agent_id, None if limit_ms is None else limit_ms / 1000)
     whole = {
         "output": report.output,
         "success": report.success,

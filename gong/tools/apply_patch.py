@@ -201,9 +201,9 @@ async def _find_unknown(
 ) -> tuple[str, ...]:
     """Return a refusal for each change of a file that the model does not know."""
     names = {place: path for path, place in paths.real.items()}
-    befores = [change.before for change in changes]
+    old_states = [change.before for change in changes]
     digests = await asyncio.to_thread(
-        lambda: [None if before is None else hash_bytes(before) for before in befores]
+        lambda: [None if before is None else hash_bytes(before) for before in old_states]
     )
     refusals = (
         known.describe_refusal(change.path, digest, names[change.path])

@@ -110,9 +110,9 @@ async def _build_split_result(
     text = "\n".join(parts)
     if is_cut:
         sizes = (format_size(stream.output_bytes) for stream in (stdout, stderr))
-        shown = "the last {} of stdout and {} of stderr".format(*sizes)
+        extent = "the last {} of stdout and {} of stderr".format(*sizes)
         total = format_size(done.total_bytes)
-        text = f"{text}\n\n[Showing {shown}, {total} in all. {output.location}]"
+        text = f"{text}\n\n[Showing {extent}, {total} in all. {output.location}]"
     details = CommandDetails(command, done.exit_code, done.duration_ms, is_cut)
     return build_command_result(text, details, output, kind, done)
 

@@ -144,6 +144,6 @@ def _check_limits(tuning: ToolSettings) -> None:
                     f"{setting}: {name} has no limit of its own. There are: {there}."
                     f" For any other tool set truncation.tools.{name}."
                 )
-    for name, most in _MAX_SHOWN.items():
-        if tuning.output_limits.get(name, 0) > most:
-            raise ConfigurationError(f"tool_output_limits: {name} shows {most} at most.")
+    for name, limit in _MAX_SHOWN.items():
+        if tuning.output_limits.get(name, 0) > limit:
+            raise ConfigurationError(f"tool_output_limits: {name} shows {limit} at most.")

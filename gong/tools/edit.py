@@ -125,24 +125,24 @@ class TextChange(NamedTuple):
 
 
 async def replace_text(
-    context: ToolContext, wish: ReplaceRequest, *, is_tried: bool = False
+    context: ToolContext, request: ReplaceRequest, *, is_tried: bool = False
 ) -> EditDetails | ToolOutcome:
     """Apply the change, or change nothing and return the error; tried, it changes nothing."""
     try:
-        place = await find_write_target(context.env, wish.path)
+        place = await find_write_target(context.env, request.path)
         if isinstance(place, str):
             return ToolOutcome.error(place, kind="PermissionDenied")
         async with hold_locks((place.real,)):
-            change = await _apply_replacement(context, place, wish, is_tried=is_tried)
+            change = await _apply_replacement(context, place, request, is_tried=is_tried)
     except (OSError, ValueError) as error:
-        return build_path_error(error, wish.path, "File not found")
+        return build_path_error(error, request.path, "File not found")
     if isinstance(change, ToolOutcome):
         return change
     diff = await asyncio.to_thread(build_diff, change.replacement)
     return EditDetails(
-        path=wish.path,
-        old_text=wish.old,
-        new_text=wish.new,
+        path=request.path,
+        old_text=request.old,
+        new_text=request.new,
         diff_lines=diff.lines,
         diff="\n".join(diff.lines),
         first_changed_line=diff.first_changed_line,
@@ -151,26 +151,26 @@ async def replace_text(
     )
 
 
-async def preview_replacement(context: ToolContext, wish: ReplaceRequest) -> ToolOutcome:
+async def preview_replacement(context: ToolContext, request: ReplaceRequest) -> ToolOutcome:
     """Return what a change would be, or why it cannot be made."""
-    details = await replace_text(context, wish, is_tried=True)
+    details = await replace_text(context, request, is_tried=True)
     return details if isinstance(details, ToolOutcome) else ToolOutcome((), details)
 
 
 async def _apply_replacement(
-    context: ToolContext, place: WriteTarget, wish: ReplaceRequest, *, is_tried: bool
+    context: ToolContext, place: WriteTarget, request: ReplaceRequest, *, is_tried: bool
 ) -> TextChange | ToolOutcome:
     env = context.env
     # Read under the lock and compared with what the model has seen: an edit by a person since
     # then is not overwritten.
     if why := await explain_oversize(env, place.real, place.root):
-        return ToolOutcome.error(f"Cannot edit {wish.path}: {why}.", kind="EditConflict")
+        return ToolOutcome.error(f"Cannot edit {request.path}: {why}.", kind="EditConflict")
     data = await env.read_file(place.real, place.root)
     files = context.files
     digest = await asyncio.to_thread(hash_bytes, data) if files else None
-    if files and (unknown := files.describe_refusal(place.real, digest, wish.path)):
+    if files and (unknown := files.describe_refusal(place.real, digest, request.path)):
         return ToolOutcome.error(unknown, kind="EditConflict")
-    change = await asyncio.to_thread(build_change, data, wish)
+    change = await asyncio.to_thread(build_change, data, request)
     if isinstance(change, str):
         return ToolOutcome.error(change, kind="EditConflict")
     if is_tried:
@@ -186,30 +186,30 @@ async def _apply_replacement(
     return change
 
 
-def build_change(data: bytes, wish: ReplaceRequest) -> TextChange | str:
+def build_change(data: bytes, request: ReplaceRequest) -> TextChange | str:
     """Return the changed file, or why there is none (pure)."""
-    path, file = wish.path, decode_text_file(data)
+    path, file = request.path, decode_text_file(data)
     if file is None:
         return f"Cannot edit {path}: it is a binary file. Use bash to change it."
-    if not strip_byte_order_mark(wish.old):
+    if not strip_byte_order_mark(request.old):
         return (
-            f"{wish.old_name} is empty: name the text to replace in {path},"
+            f"{request.old_name} is empty: name the text to replace in {path},"
             " or use write for all of it."
         )
-    places = find_text(file.text, wish.old)
+    places = find_text(file.text, request.old)
     if not places.spans:
         return (
             f"Could not find the exact text in {path}."
             " The old text must match exactly including all whitespace and newlines."
         )
-    if places.total > 1 and not wish.every:
+    if places.total > 1 and not request.every:
         return (
             f"Found {places.total} occurrences of the text in {path}. The text must be unique."
             " Please provide more context to make it unique."
         )
-    replacement = replace_spans(file, places.spans, wish.new, data)
+    replacement = replace_spans(file, places.spans, request.new, data)
     # The file keeps its own line ends: texts that differ in nothing else change nothing.
-    if is_same_text(wish.old, wish.new) or replacement.after == data:
+    if is_same_text(request.old, request.new) or replacement.after == data:
         return f"No changes made to {path}. The replacement produced identical content."
     return TextChange(replacement, len(places.spans), places.exact)
 

@@ -136,8 +136,8 @@ class FolderStorage:
 
     def _make_folder(self) -> None:
         Path(self.directory).mkdir(mode=0o700, parents=True, exist_ok=True)
-        about = os.lstat(self.directory)
-        if not S_ISDIR(about.st_mode) or about.st_uid != os.geteuid():
+        folder_stat = os.lstat(self.directory)
+        if not S_ISDIR(folder_stat.st_mode) or folder_stat.st_uid != os.geteuid():
             raise PermissionError(f"{self.directory} is not a folder of your own")
 
     def _adopt_file(self, path: str) -> str:

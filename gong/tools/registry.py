@@ -396,15 +396,15 @@ def _report_cut(result: ToolOutcome, context: ToolContext) -> None:
     if result.full is None and result.kept is None and result.removed is None:
         return
     whole = count_bytes(result.full or "") if result.kept is None else result.kept.bytes
-    shown = count_bytes(join_texts(result.content))
-    if not getattr(result.details, "truncated", whole > shown):  # a page of a file, whole
+    cut_size = count_bytes(join_texts(result.content))
+    if not getattr(result.details, "truncated", whole > cut_size):  # a page of a file, whole
         return
     path = None if result.removed is None else result.removed.truncation_path
     if result.kept is not None and isinstance(context.storage, TapeStorage):
         path = context.storage.locate_blob(result.kept)
     now = time.time_ns() // 1_000_000
     context.on_truncation(
-        TruncationEvent("truncated", context.tool, whole, shown, now, output_path=path)
+        TruncationEvent("truncated", context.tool, whole, cut_size, now, output_path=path)
     )
 
 

@@ -275,9 +275,9 @@ class WorkflowEngine:
             self._agents.cancel()
         if not self.stopped and limits.max_cost and workflow.cost >= limits.max_cost:
             self.stopped = f"the budget of {limits.max_cost:g} USD is spent"
-        for role, most in limits.max_role_costs.items():
-            if not self.stopped and workflow.costs.get(role, 0.0) >= most:
-                self.stopped = f"the budget of the {role}, {most:g} USD, is spent"
+        for role, limit in limits.max_role_costs.items():
+            if not self.stopped and workflow.costs.get(role, 0.0) >= limit:
+                self.stopped = f"the budget of the {role}, {limit:g} USD, is spent"
 
     async def _finish(self) -> WorkflowStatus:
         states = self.workflow.states.values()
@@ -508,9 +508,9 @@ class WorkflowEngine:
             return
         role = _ROLES.get(report.type, report.type)
         self.record(WorkflowEvent("cost", task=task, role=role, cost=report.cost))
-        most = self.workflow.options.limits.max_task_cost
-        if task and most and self.workflow.states[task].cost >= most:
-            raise ConfigurationError(f"the budget of a task, {most:g} USD, is spent")
+        limit = self.workflow.options.limits.max_task_cost
+        if task and limit and self.workflow.states[task].cost >= limit:
+            raise ConfigurationError(f"the budget of a task, {limit:g} USD, is spent")
 
     async def _ask(
         self, order: AgentOrder, read: Callable[[str], Answer], shape: str, task: str = ""

@@ -123,9 +123,9 @@ async def _open_agent(
     folder = choose_folder(parent, order)
     model, models, remarks = choose_model(host.models, parent.setup.model, kind, order, folder)
     plan = ChildPlan(run.agent, kind, order, model, models, folder, None, remarks)
-    deeper = run.depth + 1
-    may_start = deeper < parent.setup.config.max_subagent_depth
-    open_agents = partial(open_deeper, front, models, deeper) if may_start else None
+    child_depth = run.depth + 1
+    may_start = child_depth < parent.setup.config.max_subagent_depth
+    open_agents = partial(open_deeper, front, models, child_depth) if may_start else None
     return await open_child(front, parent, plan, recorder, open_agents)
 
 

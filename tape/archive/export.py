@@ -205,9 +205,9 @@ def export_tape(
     plan = plan_tape(tape) if head is None else plan_path(tape, head)
     scan = scan_archive(tape, plan, redact=redact)
     is_masked = bool(scan.masked) or scan.is_secret_named
-    anew = RedactedCopy(plan, scan, tape.id) if is_masked else None
+    redacted_copy = RedactedCopy(plan, scan, tape.id) if is_masked else None
     hashed = sha256()
-    for line in _iter_archive_lines(plan, scan, anew):
+    for line in _iter_archive_lines(plan, scan, redacted_copy):
         hashed.update(line)
         write(line)
     blobs = {_get_blob_digest(scan, digest) for digest in scan.blobs}
@@ -215,21 +215,21 @@ def export_tape(
     totals = ArchiveTotals(scan.entries, len(plan.parts), len(blobs), refs, hashed.hexdigest())
     write(encode_archive_line(EndLine(totals)))
     lost = tuple(digest for digest, shelf in scan.blobs.items() if shelf is None)
-    identity = anew.tape if anew else tape.id
+    identity = redacted_copy.tape if redacted_copy else tape.id
     return ExportReport(identity, scan.entries, len(blobs), lost, scan.secrets, len(scan.masked))
 
 
 def _iter_archive_lines(
-    plan: ArchivePlan, scan: ArchiveScan, anew: RedactedCopy | None
+    plan: ArchivePlan, scan: ArchiveScan, redacted_copy: RedactedCopy | None
 ) -> Iterator[bytes]:
     """Yield all lines except the last: blobs before the entries that name them, refs after."""
-    yield encode_archive_line(anew.header() if anew else plan.header)
+    yield encode_archive_line(redacted_copy.header() if redacted_copy else plan.header)
     yield from _iter_blob_lines(scan)
     for part in plan.parts:
         yield encode_archive_line(PhaseLine(part.name))
         copied = (line.raw + b"\n" for line in read_checked_lines(part))
-        yield from anew.lines(part) if anew else copied
-    yield from anew.refs() if anew else plan.refs
+        yield from redacted_copy.lines(part) if redacted_copy else copied
+    yield from redacted_copy.refs() if redacted_copy else plan.refs
 
 
 def _iter_blob_lines(scan: ArchiveScan) -> Iterator[bytes]:

@@ -238,10 +238,10 @@ def encode_journal_line(phase: InspectedPhase) -> bytes:
 
 def choose_current(journal: bytes, refs: Refs) -> str | None:
     """Return the branch to make current if the journal's one does not exist; else None."""
-    says = any(
+    names_current = any(
         b'","current":"' in line for line in journal.split(b"\n")[:-1] if _is_good_line(line)
     )
-    if not refs.branches or (says and refs.current in refs.branches):
+    if not refs.branches or (names_current and refs.current in refs.branches):
         return None
     return MAIN_BRANCH if MAIN_BRANCH in refs.branches else list(refs.branches)[-1]
 

@@ -202,8 +202,8 @@ def _describe_change(changed: ChangedTape, form: _Form) -> str:
 
 def _describe_sum(report: FormReport, form: _Form) -> str:
     changed = [tape for tape in report.tapes if tape.changed]
-    many, before = format_count(len(changed), "tape"), sum(tape.before for tape in changed)
+    count_text, before = format_count(len(changed), "tape"), sum(tape.before for tape in changed)
     if not report.done:
-        return f"{many} {form.would}, {format_size(before)}"
+        return f"{count_text} {form.would}, {format_size(before)}"
     after = sum(tape.after or 0 for tape in changed)
-    return f"{many}, {format_size(before)} → {format_size(after)}"
+    return f"{count_text}, {format_size(before)} → {format_size(after)}"

@@ -114,7 +114,7 @@ def ls(
     todos, repository, person, machine, agent, archived}. Cost and tokens are of all calls
     on the tape; input_tokens are those not cached.
     """
-    most = limit if limit is not None else None if every else TAPE_LIMIT
+    max_rows = limit if limit is not None else None if every else TAPE_LIMIT
     now = read_clock()
     choice = _Choice(
         project=project,
@@ -130,15 +130,15 @@ def ls(
     def show(rows: list[TapeRow]) -> bool:
         chosen = _choose_tapes(rows, choice, in_order=as_json)
         if as_json:
-            _print_tape_objects(chosen[:most], home)
+            _print_tape_objects(chosen[:max_rows], home)
             return True
-        _print_tapes(chosen, most, warns=limit is None)
+        _print_tapes(chosen, max_rows, warns=limit is None)
         if choice.first is not None and _may_have_moved(rows, choice.first.root):
             _warn_of_moved_project(options)
         return bool(chosen)
 
     is_filtered = bool(project or since or until or sort)
-    needed = None if most is None or is_filtered else most + 1
+    needed = None if max_rows is None or is_filtered else max_rows + 1
     newest = fetch_newest_tapes(home, needed, choice.first, choice.tapes)
     if newest is not None:
         is_shown, code = show(newest), 0
@@ -280,9 +280,9 @@ _OBJECT_KEYS = (
 )  # fmt: skip
 
 
-def _print_tapes(chosen: Sequence[TapeRow], most: int | None, *, warns: bool) -> None:
-    """Print at most `most` tapes as a table; `warns` tells that more were left out."""
-    first_rows = chosen[:most]
+def _print_tapes(chosen: Sequence[TapeRow], max_rows: int | None, *, warns: bool) -> None:
+    """Print at most `max_rows` tapes as a table; `warns` tells that more were left out."""
+    first_rows = chosen[:max_rows]
     if first_rows:  # in one write: a pipe's reader wakes up once
         lines = format_tapes(first_rows, read_clock(), get_columns())
         while part := [*islice(lines, _CHUNK + 1)]:

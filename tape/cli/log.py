@@ -373,12 +373,14 @@ def follow_branch(place: ResolvedRef, newest: int, *, as_json: bool) -> None:
     tell = print_entry_lines if as_json else print_entries
     with follow(place.tape, place.branch, skipped=warn_of_left_out_part) as follower:
         tell(read_path(place.tape, follower.head, describe_blob_head, newest=newest))
-        for news in follower.live(choose_wait()):
-            if isinstance(news, Moved):
-                print_warning(f"{news.head.branch} moved to {news.head.entry[:SHORT]} ({news.why})")
+        for update in follower.live(choose_wait()):
+            if isinstance(update, Moved):
+                print_warning(
+                    f"{update.head.branch} moved to {update.head.entry[:SHORT]} ({update.why})"
+                )
             else:
-                at = news.head
-                line = LocatedLine(news.source, at.phase, at.offset, news.line)
+                at = update.head
+                line = LocatedLine(update.source, at.phase, at.offset, update.line)
                 tell(decode_legible([line], describe_blob_head))
 
 

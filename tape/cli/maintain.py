@@ -109,9 +109,9 @@ def _describe_redaction(tape: Tape, entries: list[RedactionEntry], blobs: list[s
     headings = ("ENTRY", "TYPE", "TIME", "SIZE")
     table = format_table(rows, (3,), headings=headings, optional=("TIME", "SIZE")) if rows else ()
     gone = f", and {format_count(len(blobs), 'blob')} with them" if blobs else ""
-    many = format_count(len(entries), "entry")
+    count_text = format_count(len(entries), "entry")
     return [
-        f"the data of {many} of {tape.id[:SHORT]} will be overwritten{gone}:",
+        f"the data of {count_text} of {tape.id[:SHORT]} will be overwritten{gone}:",
         *(f"  {row}" for row in table),
         "this cannot be undone",
     ]

@@ -243,14 +243,14 @@ _EIGHTHS = " ▏▎▍▌▋▊▉"
 _FULL = "█"
 
 
-def draw_bar(value: float, most: float, columns: int) -> str:
-    """Return a bar of `value` out of `most`, scaled to `columns`.
+def draw_bar(value: float, largest: float, columns: int) -> str:
+    """Return a bar of `value` out of `largest`, scaled to `columns`.
 
     A value above 0 shows at least an eighth of a column.
     """
-    if value <= 0 or most <= 0:
+    if value <= 0 or largest <= 0:
         return ""
-    eighths = max(round(8 * columns * min(value / most, 1.0)), 1)
+    eighths = max(round(8 * columns * min(value / largest, 1.0)), 1)
     return (_FULL * (eighths // 8) + _EIGHTHS[eighths % 8]).rstrip()
 
 

@@ -148,7 +148,7 @@ def _describe_leftovers(status: TapeStatus) -> Iterator[str]:
             else (f"no result: {call.name} {call.call_id}; {outcome}")
         )
     if status.torn_bytes and not status.writing:
-        many = format_count(status.torn_bytes, "byte")
-        yield f"incomplete: {many} behind the head; the next writer moves them to quarantine"
+        count_text = format_count(status.torn_bytes, "byte")
+        yield f"incomplete: {count_text} behind the head; the next writer moves them to quarantine"
     for path in status.leftovers:
         yield f"unfinished: {path}; `tape gc` removes it"

@@ -91,13 +91,15 @@ class _VisibleJsonBytes(BufferedIOBase):
 class VisibleStream(TextIOWrapper):
     """A text stream that makes control characters visible, except those of `mark_control`."""
 
-    def __init__(self, bare: Any, encoding: str, *, lines: bool, forgives: bool = False) -> None:
+    def __init__(
+        self, bare: Any, encoding: str, *, lines: bool, ignores_errors: bool = False
+    ) -> None:
         super().__init__(
             bare, encoding, "replace", newline="\n", line_buffering=lines, write_through=True
         )
         self.bare = bare
         """The underlying stream, which changes nothing."""
-        self._forgives = forgives
+        self._forgives = ignores_errors
         self._bytes = _VisibleJsonBytes(bare, encoding) if bare.isatty() else bare
 
     @property
@@ -157,7 +159,7 @@ def use_visible_streams() -> Iterator[None]:
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 (as long as the process)
     out, err = sys.stdout, sys.stderr
-    sys.stdout, sys.stderr = _wrap_stream(out), _wrap_stream(err, forgives=True)
+    sys.stdout, sys.stderr = _wrap_stream(out), _wrap_stream(err, ignores_errors=True)
     try:
         yield
     finally:
@@ -168,13 +170,13 @@ def use_visible_streams() -> Iterator[None]:
         sys.stdout, sys.stderr = out, err
 
 
-def _wrap_stream(stream: TextIO, *, forgives: bool = False) -> TextIO:
+def _wrap_stream(stream: TextIO, *, ignores_errors: bool = False) -> TextIO:
     if isinstance(stream, VisibleStream) or not hasattr(stream, "buffer"):
         return stream
     with suppress(OSError):
         stream.flush()
     lines = getattr(stream, "line_buffering", False)
-    return VisibleStream(stream.buffer, stream.encoding, lines=lines, forgives=forgives)
+    return VisibleStream(stream.buffer, stream.encoding, lines=lines, ignores_errors=ignores_errors)
 
 
 @contextmanager

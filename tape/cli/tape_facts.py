@@ -53,7 +53,7 @@ def choose_by_facts(command: Callable[..., R]) -> Callable[..., R]:
 
     @wraps(command)
     def run(
-        *given: Any,
+        *values: Any,
         repository: str | None,
         person: str | None,
         machine: str | None,
@@ -61,7 +61,7 @@ def choose_by_facts(command: Callable[..., R]) -> Callable[..., R]:
         **rest: Any,
     ) -> R:
         tapes = build_tape_filter(repository, person, machine, agents)
-        return command(*given, tapes=tapes, **rest)
+        return command(*values, tapes=tapes, **rest)
 
     for option in reversed(_OPTIONS):
         run = option(run)
@@ -72,8 +72,8 @@ def build_tape_filter(
     repository: str | None, person: str | None, machine: str | None, agents: tuple[str, ...] = ()
 ) -> TapeFilter:
     """Return the filter that the values of the options mean; raise UsageError for an empty one."""
-    given = [("repository", repository), ("person", person), ("machine", machine)]
-    for name, value in (*given, *(("agent", agent) for agent in agents)):
+    values = [("repository", repository), ("person", person), ("machine", machine)]
+    for name, value in (*values, *(("agent", agent) for agent in agents)):
         if value is not None and not value.strip():
             raise UsageError(f"--{name} needs a name" + ", or a part of one" * (name != "agent"))
     chosen = TapeFilter(None, person, machine, agents=tuple(name.strip() for name in agents))

@@ -337,10 +337,10 @@ def align_column(cells: Iterable[str], *, right: bool = False) -> list[str]:
         else:
             text = format_cell(cell)
             sized.append((text, measure_width(strip_style(text))))
-    most = max(width for _, width in sized)
+    widest = max(width for _, width in sized)
     if right:
-        return [" " * (most - width) + cell for cell, width in sized]
-    return [cell + " " * (most - width) for cell, width in sized]
+        return [" " * (widest - width) + cell for cell, width in sized]
+    return [cell + " " * (widest - width) for cell, width in sized]
 
 
 def drop_columns(columns: dict[str, Sequence[str]], wide: int, order: Iterable[str]) -> int:

@@ -236,8 +236,12 @@ def take_string(fields: WireObject, name: str) -> str | None:
 
 def build_wire(fields: WireObject) -> Raw:
     """Return fields as a block's `wire`; nothing when there are none."""
-    strange = {name: part for name, part in fields.items() if name.startswith("$")}
-    normal_fields = {**drop_fields(fields, *strange), KEY_STRANGE: strange} if strange else fields
+    schema_fields = {name: part for name, part in fields.items() if name.startswith("$")}
+    normal_fields = (
+        {**drop_fields(fields, *schema_fields), KEY_STRANGE: schema_fields}
+        if schema_fields
+        else fields
+    )
     return pack_raw(normal_fields) if normal_fields else NO_JSON
 
 

@@ -417,12 +417,12 @@ def _to_call_usage(
     )
 
 
-def _collect_message_text(content: list[_Block] | str | BlobRef, most: int | None = None) -> str:
+def _collect_message_text(content: list[_Block] | str | BlobRef, limit: int | None = None) -> str:
     """Return the text of a message without thinking; for a blob that in its head."""
     if not isinstance(content, list):
-        return _get_text_or_blob_head(content)[:most]
+        return _get_text_or_blob_head(content)[:limit]
     return "\n".join(
-        [_get_text_or_blob_head(b.text)[:most] for b in content if b.text and b.type != "thinking"]
+        [_get_text_or_blob_head(b.text)[:limit] for b in content if b.text and b.type != "thinking"]
     )
 
 
@@ -430,13 +430,13 @@ def _collect_whole_result(result: _Result, load: Callable[[str, int], str] | Non
     """Return the text of a result that is kept beside it: whole outputs, and texts in blobs."""
     content = result.content
     texts = [block.text for block in content] if isinstance(content, list) else [content]
-    wholes, room = list[str](), LARGE_RESULT_CHARS
+    full_texts, room = list[str](), LARGE_RESULT_CHARS
     for text in (*[text for text in texts if isinstance(text, BlobRef)], result.full):
         whole = text if isinstance(text, str) else load(text.hash, room) if text and load else ""
         if room and whole:
-            wholes.append(whole[:room])
-            room -= len(wholes[-1])
-    return "\n".join(wholes)
+            full_texts.append(whole[:room])
+            room -= len(full_texts[-1])
+    return "\n".join(full_texts)
 
 
 def _get_text_or_blob_head(text: str | BlobRef) -> str:

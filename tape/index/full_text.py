@@ -62,9 +62,9 @@ BYTES_OF_CHARACTER = 4
 """Most bytes of a character in UTF-8."""
 
 
-def decode_start(data: bytes, most: int) -> str:
+def decode_start(data: bytes, limit: int) -> str:
     """Return the first characters of a text whose bytes may be cut within one."""
-    return data[: most * BYTES_OF_CHARACTER].decode("utf-8", "ignore")[:most]
+    return data[: limit * BYTES_OF_CHARACTER].decode("utf-8", "ignore")[:limit]
 
 
 CJK_RANGES = (
@@ -152,7 +152,7 @@ def build_match_expression(query: str) -> str:
         raise UsageError(
             f"nothing to search for in {query!r}: give a word with a letter or a digit"
         )
-    expression = " AND ".join(f"({' OR '.join(either)})" for either in groups)
+    expression = " AND ".join(f"({' OR '.join(alternatives)})" for alternatives in groups)
     return f"({expression}) NOT ({' OR '.join(unwanted)})" if unwanted else expression
 
 
@@ -368,10 +368,10 @@ def build_filter(
         if time is not None:
             where += f" AND e.time {sign} ?"
             values.append(parse_timestamp(time))
-    condition, wanted = tapes.build_condition()
+    condition, phrases = tapes.build_condition()
     if condition:
         where += f" AND t.id IN (SELECT id FROM tapes WHERE {condition})"
-        values += wanted
+        values += phrases
     return where, values
 
 

@@ -165,9 +165,9 @@ class _PhaseReader(NamedTuple):
             tally.home = self._find_place_at(*contents.base)
         return IndexedLine(offset, len(line), header, contents, tally.place)
 
-    def _load_start(self, digest: str, most: int) -> str:
+    def _load_start(self, digest: str, limit: int) -> str:
         """Return the first characters of a blob."""
-        return decode_start(self.tape.blobs.read_start(digest, most * BYTES_OF_CHARACTER), most)
+        return decode_start(self.tape.blobs.read_start(digest, limit * BYTES_OF_CHARACTER), limit)
 
     def _report_skipped(self, offset: int, line: bytes, why: str) -> None:
         entry = line[7:19].decode("ascii", "replace")

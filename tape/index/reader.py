@@ -203,8 +203,8 @@ def select_named_tapes(db: sqlite3.Connection, tapes: Iterable[str], text: str) 
     That is id, title, folder, repository and person, in any case of letters. Newest first.
     """
     db.create_function("folded", 1, str.lower, deterministic=True)  # not only A to Z
-    wanted = "[{}]".format(",".join(f'"{tape}"' for tape in tapes))
-    rows = db.execute(f"{_SELECT_LISTED}{_NAMED}", (wanted, text.lower()))
+    ids_json = "[{}]".format(",".join(f'"{tape}"' for tape in tapes))
+    rows = db.execute(f"{_SELECT_LISTED}{_NAMED}", (ids_json, text.lower()))
     return [to_tape_row(*row) for row in rows]
 
 
@@ -269,8 +269,8 @@ def find_changed_tapes(db: sqlite3.Connection, home: str, *, every: bool = False
     With `every` all are compared.
     """
     checked, now = os.path.join(home, CHECK_NAME), time.time()
-    most = -1 if every else _ALWAYS_CHECKED
-    rows = db.execute(f"{_SELECT_STAMPS} ORDER BY updated DESC LIMIT ?", (most,))
+    limit = -1 if every else _ALWAYS_CHECKED
+    rows = db.execute(f"{_SELECT_STAMPS} ORDER BY updated DESC LIMIT ?", (limit,))
     stamped = rows.fetchall()
     last = None if every else _read_slice_end(checked, now)
     if last is not None:
@@ -283,8 +283,8 @@ def find_changed_tapes(db: sqlite3.Connection, home: str, *, every: bool = False
         for tape, folder, stamps in stamped:
             try:
                 if stamps and stamps.startswith(f"{_ARCHIVED}/"):
-                    about = os.stat(folder + ARCHIVE_SUFFIX, dir_fd=fd)
-                    is_same = stamps == describe_archive_stamps(about)
+                    file_stat = os.stat(folder + ARCHIVE_SUFFIX, dir_fd=fd)
+                    is_same = stamps == describe_archive_stamps(file_stat)
                 else:
                     names = stamps.split("/")[3::3] if stamps else ()
                     is_same = stamps == describe_stamps(fd, folder + b"/", names)
@@ -335,17 +335,17 @@ def describe_stamps(fd: int, folder: bytes, segments: Iterable[str]) -> str:
 
     Times are those of the last change, in ns. Raises OSError where a file is missing.
     """
-    about = os.stat(folder + b"refs.jsonl", dir_fd=fd)
-    text = f"refs.jsonl/{about.st_size}/{about.st_mtime_ns}"
+    file_stat = os.stat(folder + b"refs.jsonl", dir_fd=fd)
+    text = f"refs.jsonl/{file_stat.st_size}/{file_stat.st_mtime_ns}"
     for name in segments:
-        about = os.stat(b"%bphases/%b/entries.jsonl" % (folder, os.fsencode(name)), dir_fd=fd)
-        text += f"/{name}/{about.st_size}/{about.st_mtime_ns}"
+        file_stat = os.stat(b"%bphases/%b/entries.jsonl" % (folder, os.fsencode(name)), dir_fd=fd)
+        text += f"/{name}/{file_stat.st_size}/{file_stat.st_mtime_ns}"
     return text
 
 
-def describe_archive_stamps(about: os.stat_result) -> str:
+def describe_archive_stamps(file_stat: os.stat_result) -> str:
     """Return size and time of the file of an archived tape, as `describe_stamps` does."""
-    return f"{_ARCHIVED}/{about.st_size}/{about.st_mtime_ns}"
+    return f"{_ARCHIVED}/{file_stat.st_size}/{file_stat.st_mtime_ns}"
 
 
 def read_log_head(path: str) -> tuple[int, int]:
@@ -368,12 +368,12 @@ def compute_id_range(prefix: str, digits: int) -> tuple[bytes, bytes]:
     return bytes.fromhex(prefix.ljust(digits, "0")), bytes.fromhex(prefix.ljust(digits, "f"))
 
 
-def fetch_tapes(db: sqlite3.Connection, prefix: str, most: int) -> list[tuple[str, str]]:
+def fetch_tapes(db: sqlite3.Connection, prefix: str, limit: int) -> list[tuple[str, str]]:
     """Return id and title of the newest tapes whose id begins so."""
     return db.execute(
         "SELECT lower(hex(id)), coalesce(title, '') FROM tapes WHERE id BETWEEN ? AND ? "
         "ORDER BY updated DESC LIMIT ?",
-        (*compute_id_range(prefix, 32), most),
+        (*compute_id_range(prefix, 32), limit),
     ).fetchall()
 
 
@@ -405,7 +405,7 @@ def fetch_labels(db: sqlite3.Connection, tape: bytes) -> list[tuple[str, str]]:
 
 
 def fetch_entries(
-    db: sqlite3.Connection, tape: bytes, branch: str, most: int
+    db: sqlite3.Connection, tape: bytes, branch: str, limit: int
 ) -> list[tuple[str, str]]:
     """Return id, and depth with type, of entries before a branch's head, newest first.
 
@@ -418,5 +418,5 @@ def fetch_entries(
         "JOIN types t ON t.key = e.type "
         "WHERE h.id = b.entry AND b.tape = ?1 AND (b.name = ?2 OR (?2 = '' AND b.current)) "
         "ORDER BY e.n DESC LIMIT ?3",
-        (tape, branch, most),
+        (tape, branch, limit),
     ).fetchall()

@@ -240,7 +240,7 @@ def _join_whole_result(data: dict[str, Any], load: Callable[[str, int], str] | N
     content = data.get("content", "")
     blocks = content if isinstance(content, list) else [{"text": content}]
     blobs = [block["text"] for block in blocks if isinstance(block.get("text"), dict)]
-    wholes, room = list[str](), LARGE_RESULT_CHARS
+    full_texts, room = list[str](), LARGE_RESULT_CHARS
     for text in (*blobs, data.get("full")):
         match text:
             case None:
@@ -252,15 +252,15 @@ def _join_whole_result(data: dict[str, Any], load: Callable[[str, int], str] | N
             case _:
                 raise ValueError("neither a text nor a blob")
         if room and whole:
-            wholes.append(whole[:room])
-            room -= len(wholes[-1])
-    return "\n".join(wholes)
+            full_texts.append(whole[:room])
+            room -= len(full_texts[-1])
+    return "\n".join(full_texts)
 
 
-def _join_block_texts(blocks: list[dict[str, Any]], most: int | None = None) -> str:
+def _join_block_texts(blocks: list[dict[str, Any]], limit: int | None = None) -> str:
     heads = [_get_text_or_head(block.get("text", "")) for block in blocks]
     parts = zip(blocks, heads, strict=True)
-    return "\n".join([text[:most] for b, text in parts if text and b.get("type") != "thinking"])
+    return "\n".join([text[:limit] for b, text in parts if text and b.get("type") != "thinking"])
 
 
 def _iter_call_texts(blocks: list[dict[str, Any]]) -> Iterator[str]:
@@ -368,23 +368,23 @@ class _LineReader:
             raise OSError(str(error)) from error
         return self._archive
 
-    def read_blob_start(self, folder: str, digest: str, most: int) -> str:
+    def read_blob_start(self, folder: str, digest: str, limit: int) -> str:
         """Return the first characters of a blob of a tape; none if it is missing."""
         if not digest.isalnum():
             return ""
         path = os.path.join(self._home, "tapes", folder, "blobs", digest[:2], digest)
-        size = most * BYTES_OF_CHARACTER
+        size = limit * BYTES_OF_CHARACTER
         archive = self._archive
         if archive is not None and archive.name == folder:
             with suppress(OSError):
-                return decode_start(archive.read(f"blobs/{digest[:2]}/{digest}", 0, size), most)
+                return decode_start(archive.read(f"blobs/{digest[:2]}/{digest}", 0, size), limit)
             return ""
         try:
             fd = os.open(path, _READ_FLAGS)
         except (OSError, ValueError):
             return ""
         try:
-            return decode_start(os.pread(fd, size, 0), most)
+            return decode_start(os.pread(fd, size, 0), limit)
         finally:
             os.close(fd)
 

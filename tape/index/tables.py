@@ -85,8 +85,8 @@ def insert_arrival(db: Connection, tape: str, folder: str) -> None:
 
 def select_arrival(db: Connection, tape: str) -> str:
     """Return the folder that a tape came to; "" where it is not known."""
-    found = db.execute("SELECT folder FROM arrivals WHERE tape = ?", (bytes.fromhex(tape),))
-    row = found.fetchone()
+    rows = db.execute("SELECT folder FROM arrivals WHERE tape = ?", (bytes.fromhex(tape),))
+    row = rows.fetchone()
     return os.fsdecode(row[0]) if row else ""
 
 

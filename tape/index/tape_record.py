@@ -233,11 +233,11 @@ def select_tape_record(db: Connection, tape: str) -> TapeRecord | None:
 
 def select_origin(db: Connection, tape: str) -> str | None:
     """Return the id of the tape that a tape was forked from."""
-    found = db.execute(
+    row = db.execute(
         "SELECT lower(hex(origin)) FROM tapes WHERE id = ? AND origin IS NOT NULL",
         (bytes.fromhex(tape),),
     ).fetchone()
-    origin: str | None = found[0] if found else None
+    origin: str | None = row[0] if row else None
     return origin
 
 

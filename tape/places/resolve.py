@@ -187,8 +187,8 @@ def find_tape_elsewhere(store: Store, index: Index | None, cwd: str) -> TapeRow 
     checkout = find_checkout(cwd, os.environ)
     if checkout.repository is None:
         return None
-    wanted = TapeFilter(checkout=checkout)
-    rows = list_newest_tapes(store, index, 1, None, wanted)
+    prefix = TapeFilter(checkout=checkout)
+    rows = list_newest_tapes(store, index, 1, None, prefix)
     return rows[0] if rows else None
 
 

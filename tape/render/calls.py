@@ -184,17 +184,17 @@ def render_changed_files(
     files: Iterable[ChangedFile | FileState],
     load: LoadBlob | None = None,
     paint: Paint = leave_plain,
-    most: int | None = None,
+    limit: int | None = None,
 ) -> Iterator[str]:
-    """Yield the changes of files as patches, each cut after `most` lines with a count if given.
+    """Yield the changes of files as patches, each cut after `limit` lines with a count if given.
 
     Without `load`, or where bytes are not stored, a change is one line.
     """
     for file in files:
         lines = _render_changed_file(file, load, paint)
-        yield from lines[:most]
-        if most is not None and len(lines) > most:
-            yield paint("note", f"… {len(lines) - most} more lines of this diff")
+        yield from lines[:limit]
+        if limit is not None and len(lines) > limit:
+            yield paint("note", f"… {len(lines) - limit} more lines of this diff")
 
 
 def _render_changed_file(

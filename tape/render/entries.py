@@ -224,17 +224,17 @@ def _describe_rest(data: Payload, body: Sequence[str], shown_lines: int) -> str:
 
 def render_entry(
     entry: Entry,
-    most: int | None = None,
+    limit: int | None = None,
     options: RenderOptions = PLAIN,
     call: RenderedCall | None = None,
 ) -> list[str]:
-    """Return an entry as lines: a heading, then its content, cut after `most` lines if given.
+    """Return an entry as lines: a heading, then its content, cut after `limit` lines if given.
 
-    A result may be shown with its call. The files it changed come last: `most` does not cut them.
+    A result may be shown with its call. The files it changed come last: `limit` does not cut them.
     """
     body = [line for part in render_parts(entry.data, options, call) for line in part.split("\n")]
-    if most is not None and len(body) > most:
-        body = [*body[:most], _describe_rest(entry.data, body, most)]
+    if limit is not None and len(body) > limit:
+        body = [*body[:limit], _describe_rest(entry.data, body, limit)]
     body += render_changes(entry.data, options)
     heading = f"{entry.type} {entry.id[:12]} · {entry.n} · {render_time(entry.time)}"
     heading += _describe_author(entry.data)

@@ -83,8 +83,8 @@ class FoldedLog:
 
     def _take_answer(self, entry: Entry, data: Assistant) -> Iterator[FoldedLine]:
         calls = select_tool_calls(data.content)
-        says = any(isinstance(block, Text) and block.text.strip() for block in data.content)
-        if says or describe_stop(data) or not calls:
+        has_text = any(isinstance(block, Text) and block.text.strip() for block in data.content)
+        if has_text or describe_stop(data) or not calls:
             yield from self.end()
             rest = tuple(block for block in data.content if not isinstance(block, ToolCall))
             yield from self._show_paragraph(

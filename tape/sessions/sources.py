@@ -100,14 +100,14 @@ def find_sessions_in(folder: Path) -> list[SessionFile]:
 
 def _keep_main_files(files: set[Path]) -> list[Path]:
     """Return the files by name; of a session of several files one."""
-    mains: dict[Path, Path] = {}
+    main_files: dict[Path, Path] = {}
     for name in reversed(_MAIN_FILES):
-        mains |= {file.parent: file for file in files if file.name == name}
-    return sorted({_find_main_file(file, mains) for file in files} if mains else files)
+        main_files |= {file.parent: file for file in files if file.name == name}
+    return sorted({_find_main_file(file, main_files) for file in files} if main_files else files)
 
 
-def _find_main_file(file: Path, mains: dict[Path, Path]) -> Path:
-    return next((mains[folder] for folder in file.parents if folder in mains), file)
+def _find_main_file(file: Path, main_files: dict[Path, Path]) -> Path:
+    return next((main_files[folder] for folder in file.parents if folder in main_files), file)
 
 
 def list_sessions_in(file: Path, tool: str | None = None) -> Iterator[SessionFile]:

@@ -217,7 +217,9 @@ class Folder(Descriptor):
 
     def measure_bytes(self, name: str) -> int:
         """Return the size in bytes of a file, or of all files in a folder and below."""
-        return sum(about.st_size for about in self.walk_stats(name) if S_ISREG(about.st_mode))
+        return sum(
+            file_stat.st_size for file_stat in self.walk_stats(name) if S_ISREG(file_stat.st_mode)
+        )
 
     def move(self, name: str, to: Folder, new: str) -> None:
         """Rename `name` into another folder, and sync both."""

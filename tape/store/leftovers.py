@@ -75,7 +75,7 @@ def _find_aged_leftovers(
     """Yield files and folders with a matching name that were not modified for an hour."""
     for name in (name for name in folder.names() if re.match(pattern, name)):
         with suppress(FileNotFoundError):  # finished meanwhile
-            about = list(folder.walk_stats(name))
-            touched = max(status.st_mtime_ns for status in about) // 1000
-            if clock() - touched > LEFTOVER_AGE and not stat.S_ISLNK(about[0].st_mode):
+            stats = list(folder.walk_stats(name))
+            touched = max(status.st_mtime_ns for status in stats) // 1000
+            if clock() - touched > LEFTOVER_AGE and not stat.S_ISLNK(stats[0].st_mode):
                 yield Leftover(f"{place}{name}", folder.measure_bytes(name))

@@ -136,21 +136,21 @@ def pack_folder(tape: Folder, fd: int) -> None:
     """
     writer = _FrameWriter(fd)
     files, folders = list[PackedMember](), list[str]()
-    for path, about, folder in _walk_tape(tape):
-        if S_ISDIR(about.st_mode):
+    for path, file_stat, folder in _walk_tape(tape):
+        if S_ISDIR(file_stat.st_mode):
             with folder.sub(path.rpartition("/")[2]) as inner:
                 if not inner.names():  # tar makes those of files
                     folders.append(path)
-                    writer.write(_build_tar_header(f"{tape.name}/{path}/", about))
+                    writer.write(_build_tar_header(f"{tape.name}/{path}/", file_stat))
             continue
-        writer.write(_build_tar_header(f"{tape.name}/{path}", about))
-        files.append(PackedMember(path, writer.size, about.st_size))
+        writer.write(_build_tar_header(f"{tape.name}/{path}", file_stat))
+        files.append(PackedMember(path, writer.size, file_stat.st_size))
         with Descriptor(folder.file(path.rpartition("/")[2])) as file:
-            left = about.st_size
+            left = file_stat.st_size
             while left and (part := os.read(file.fd, min(left, _COPY))):
                 writer.write(part)
                 left -= len(part)
-        writer.write(bytes(left + -about.st_size % _BLOCK))
+        writer.write(bytes(left + -file_stat.st_size % _BLOCK))
     writer.write(bytes(2 * _BLOCK))
     writer.finish()
     index = PackedIndex(_FORMAT, tuple(writer.frames), tuple(files), tuple(folders))
@@ -167,9 +167,11 @@ def _walk_tape(folder: Folder, prefix: str = "") -> Iterator[tuple[str, os.stat_
 
     What a reader needs first comes first: files before folders, and blobs behind phases.
     """
-    about = {name: folder.stat(name) for name in folder.names()}
+    file_stat = {name: folder.stat(name) for name in folder.names()}
     order = {"tape.json": 0, "refs.jsonl": 1, "phases": 2}
-    for name in sorted(about, key=lambda name: (order.get(name, 3), S_ISDIR(about[name].st_mode))):
+    for name in sorted(
+        file_stat, key=lambda name: (order.get(name, 3), S_ISDIR(file_stat[name].st_mode))
+    ):
         path = prefix + name
         if path == LOCKS_NAME:
             continue
@@ -179,25 +181,25 @@ def _walk_tape(folder: Folder, prefix: str = "") -> Iterator[tuple[str, os.stat_
             raise UsageError(
                 f"{path!r} is no text, and cannot be archived: move it away"
             ) from error
-        if S_ISDIR(about[name].st_mode):
-            yield path, about[name], folder
+        if S_ISDIR(file_stat[name].st_mode):
+            yield path, file_stat[name], folder
             with folder.sub(name) as inner:
                 yield from _walk_tape(inner, f"{path}/")
-        elif S_ISREG(about[name].st_mode):
-            yield path, about[name], folder
+        elif S_ISREG(file_stat[name].st_mode):
+            yield path, file_stat[name], folder
         else:
             raise UsageError(f"{path} is not a file: move it away to archive the tape")
 
 
-def _build_tar_header(path: str, about: os.stat_result) -> bytes:
+def _build_tar_header(path: str, file_stat: os.stat_result) -> bytes:
     from tarfile import DIRTYPE, PAX_FORMAT, TarInfo  # slow to load
 
     info = TarInfo(path)
-    info.mtime = int(about.st_mtime)
-    if S_ISDIR(about.st_mode):
+    info.mtime = int(file_stat.st_mtime)
+    if S_ISDIR(file_stat.st_mode):
         info.type, info.mode = DIRTYPE, 0o700
     else:
-        info.size, info.mode = about.st_size, 0o600
+        info.size, info.mode = file_stat.st_size, 0o600
     return info.tobuf(PAX_FORMAT, "utf-8", "strict")
 
 
@@ -277,19 +279,19 @@ class PackedTape(Descriptor):
 
         The time is that of the archive. Raises FileNotFoundError.
         """
-        member, about = self._files.get(path), os.fstat(self.fd)
+        member, file_stat = self._files.get(path), os.fstat(self.fd)
         if member is None and path not in self._folders:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
         mode = S_IFDIR | 0o700 if member is None else S_IFREG | 0o600
         size = 0 if member is None else member.bytes
-        fields = (mode, 0, 0, 1, about.st_uid, about.st_gid, size)
-        times = int(about.st_atime), int(about.st_mtime), int(about.st_ctime)
+        fields = (mode, 0, 0, 1, file_stat.st_uid, file_stat.st_gid, size)
+        times = int(file_stat.st_atime), int(file_stat.st_mtime), int(file_stat.st_ctime)
         return os.stat_result(
             (*fields, *times),
             {
-                "st_atime_ns": about.st_atime_ns,
-                "st_mtime_ns": about.st_mtime_ns,
-                "st_ctime_ns": about.st_ctime_ns,
+                "st_atime_ns": file_stat.st_atime_ns,
+                "st_mtime_ns": file_stat.st_mtime_ns,
+                "st_ctime_ns": file_stat.st_ctime_ns,
             },
         )
 
@@ -366,11 +368,11 @@ class PackedTape(Descriptor):
     def is_copy_of(self, folder: Folder) -> bool:
         """Return whether a folder holds the same files and folders, locks left out."""
         files, folders = dict[str, int](), set[str]()
-        for path, about, _ in _walk_tape(folder):
-            if S_ISDIR(about.st_mode):
+        for path, file_stat, _ in _walk_tape(folder):
+            if S_ISDIR(file_stat.st_mode):
                 folders.add(path)
             else:
-                files[path] = about.st_size
+                files[path] = file_stat.st_size
         same = {member.path: member.bytes for member in self.index.files} == files
         return same and {"", *folders} == self._folders.keys() and self.is_prefix_of(folder)
 

@@ -142,10 +142,10 @@ def complete_redaction(tape: RedactableTape, *, scrubs: bool = True) -> Redactio
         tape.phases.sync(name)
     ids = {target for _, _, data in payloads for target in data.targets}
     targets = list(find_unredacted_entries(tape.phases, ids))
-    doomed = find_unshared_blobs(tape.phases, targets)
+    unshared = find_unshared_blobs(tape.phases, targets)
     # What depends on the data goes first: afterwards nothing tells where the copies are.
-    copies = _overwrite_quarantined_copies(tape.folder, targets, ids, doomed)
-    blobs = tuple(digest for digest in doomed if tape.blobs.remove(digest))
+    copies = _overwrite_quarantined_copies(tape.folder, targets, ids, unshared)
+    blobs = tuple(digest for digest in unshared if tape.blobs.remove(digest))
     for target in targets:
         with tape.phases.folder.sub(target.phase) as folder:
             blank_spans(folder, ENTRIES, [(target.start, len(target.data))])
@@ -207,11 +207,11 @@ def find_quarantined_copies(tape: Folder, ids: Collection[str]) -> list[str]:
 
 
 def _overwrite_quarantined_copies(
-    tape: Folder, targets: Sequence[RedactionEntry], ids: Collection[str], doomed: Iterable[str]
+    tape: Folder, targets: Sequence[RedactionEntry], ids: Collection[str], unshared: Iterable[str]
 ) -> tuple[str, ...]:
     """Overwrite the targets' data in quarantine, keeping all else; return the files' names.
 
-    A file that is one of the `doomed` blobs, moved there because it was damaged, is deleted.
+    A file that is one of the `unshared` blobs, moved there because it was damaged, is deleted.
     """
     try:
         quarantine = tape.sub("quarantine")
@@ -220,8 +220,8 @@ def _overwrite_quarantined_copies(
     with quarantine:
         names = quarantine.names()
         # A blob in quarantine has its hash in its name, so it goes whole.
-        gone = [name for name in names if name.startswith(tuple(f"blob.{d}" for d in doomed))]
-        gone += [name for name in names if name.startswith(tuple(doomed))]
+        gone = [name for name in names if name.startswith(tuple(f"blob.{d}" for d in unshared))]
+        gone += [name for name in names if name.startswith(tuple(unshared))]
         for name in gone:
             os.unlink(name, dir_fd=quarantine.fd)
         quarantine.sync()
@@ -265,7 +265,7 @@ def _is_copied_line(
     if read_id(line) in ids:
         return True
     is_blank, behind = rest.startswith(BLANK_DATA), rest[len(BLANK_DATA) :].lstrip(b" ")
-    wholes = [target.data + b"}" for target in targets]
+    full_lines = [target.data + b"}" for target in targets]
     return any(
         whole.startswith(rest)
         or (
@@ -273,7 +273,7 @@ def _is_copied_line(
             and whole[len(BLANK_DATA) : len(rest)].endswith(behind)
             and len(rest) <= len(whole)
         )
-        for whole in wholes
+        for whole in full_lines
     )
 
 

@@ -408,23 +408,28 @@ class Store:
 
         Raises NotFound or Ambiguous; UsageError if the store already has a tape of that id.
         """
-        found = self._find_trashed(name)
-        if self.has(found.id):
-            raise UsageError(f"tape {found.id[:8]} is already in the store: remove that one first")
+        trashed = self._find_trashed(name)
+        if self.has(trashed.id):
+            raise UsageError(
+                f"tape {trashed.id[:8]} is already in the store: remove that one first"
+            )
         with (
             Folder.open(self.path, durable=self.durable) as home,
             home.sub("trash") as source,
             home.make("tapes") as tapes,
         ):
-            name = choose_free_tape_name(tapes, found.folder)
-            with self.note_change(tapes, found.id, name, comes=True):
-                move_tape(source, found.folder, tapes, name)
+            name = choose_free_tape_name(tapes, trashed.folder)
+            with self.note_change(tapes, trashed.id, name, comes=True):
+                move_tape(source, trashed.folder, tapes, name)
             return name
 
     def _find_trashed(self, name: str) -> Trashed:
-        found, name = {one.folder: one for one in self.trash()}, get_tape_name(name)
-        hits = [one.folder for one in found.values() if name and one.id.startswith(name)]
-        return found[name if name in found else require_single_hit(name, "tape in the trash", hits)]
+        by_name = {trashed.folder: trashed for trashed in self.trash()}
+        name = get_tape_name(name)
+        if name not in by_name:
+            hits = [folder for folder, tape in by_name.items() if name and tape.id.startswith(name)]
+            name = require_single_hit(name, "tape in the trash", hits)
+        return by_name[name]
 
     def empty_trash(self, names: Sequence[str] | None = None) -> None:
         """Delete tapes in the trash, by folder name or id prefix; this cannot be undone.
@@ -434,9 +439,9 @@ class Store:
         nothing is deleted then.
         """
         gone = self.trash() if names is None else [self._find_trashed(name) for name in names]
-        self._refuse_children({one.id for one in gone}, self.tapes, self.path / "trash")
+        self._refuse_children({trashed.id for trashed in gone}, self.tapes, self.path / "trash")
         with Folder.open(self.path, durable=self.durable) as home, home.make("trash") as folder:
-            chosen = [find_tape_entry(folder, one.folder) for one in gone]
+            chosen = [find_tape_entry(folder, trashed.folder) for trashed in gone]
             for name in folder.names() if names is None else chosen:
                 if not name.startswith(_DELETED_PREFIX):  # so that none is restored in part
                     folder.move(name, folder, _DELETED_PREFIX + name)

@@ -41,11 +41,11 @@ class Session:
 
     async def get_items(self, limit: int | None = None) -> list[dict[str, Any]]:
         """Return the newest `limit` items, or as many as the settings say, oldest first."""
-        most = limit if limit is not None else self.session_settings.limit
+        count = limit if limit is not None else self.session_settings.limit
         items = [item.value for item in await asyncio.to_thread(self._log.read)]
-        if most is None or most < 0:
+        if count is None or count < 0:
             return items
-        return items[len(items) - most :] if 0 < most < len(items) else items if most else []
+        return items[len(items) - count :] if 0 < count < len(items) else items if count else []
 
     async def add_items(self, items: list[dict[str, Any]]) -> None:
         """Record items, durably."""

@@ -97,18 +97,18 @@ class ClaudeOutput:
             self._decoder = AnthropicStreamDecoder(self._failures, self._preset)
         if self._decoder is None:
             return
-        for made in self._decoder.feed(msgspec.json.encode(event)):
-            if isinstance(made, StreamStart):
+        for part in self._decoder.feed(msgspec.json.encode(event)):
+            if isinstance(part, StreamStart):
                 if not self._has_events:
                     self._has_events = True
-                    yield made
+                    yield part
                 continue
-            index = getattr(made, "index", None)
+            index = getattr(part, "index", None)
             if index is None:
-                yield made
+                yield part
                 continue
             self._count = max(self._count, self._blocks + index + 1)
-            yield replace(made, index=self._blocks + index)
+            yield replace(part, index=self._blocks + index)
 
     def _end_message(self) -> None:
         if self._decoder is not None:

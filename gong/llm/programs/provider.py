@@ -163,8 +163,8 @@ class ProgramProvider:
             except TimeoutError:
                 raise failures.build_timeout(what, seconds) from None
             except ValueError:
-                most = format_size_limit(self._preset.sizes.event)
-                raise failures.build_size_error(f"sent a line of more than {most}") from None
+                limit = format_size_limit(self._preset.sizes.event)
+                raise failures.build_size_error(f"sent a line of more than {limit}") from None
             if not line:
                 break
             seconds, what = limits.idle, "continue its answer"

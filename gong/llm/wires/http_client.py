@@ -135,12 +135,12 @@ class HttpResponse:
             self._pieces = self._decompress() if self.coding in _CODINGS else self._receive()
         return self._pieces
 
-    async def read_beginning(self, most: int) -> None:
+    async def read_beginning(self, limit: int) -> None:
         """Read `beginning`, as much as may and can be read, and close."""
         with suppress(HttpError):  # the status is enough
             async for piece in self.read_pieces():
-                self.beginning += piece[: most - len(self.beginning)]
-                self.is_cut = len(self.beginning) >= most
+                self.beginning += piece[: limit - len(self.beginning)]
+                self.is_cut = len(self.beginning) >= limit
                 if self.is_cut:
                     break
         await self.close()
@@ -238,8 +238,8 @@ class HttpClient:
         headers = {"host": name_host(target), **headers}
         # a signature is over the address as it is sent
         sent_url = f"{target.scheme.decode()}://{headers['host']}{target.target.decode()}"
-        proven = self._route.access.build_headers(sent_url, headers, body)
-        sent = {**proven, "content-length": str(len(body))}
+        signed_headers = self._route.access.build_headers(sent_url, headers, body)
+        sent = {**signed_headers, "content-length": str(len(body))}
         request = httpcore2.Request(
             "POST",
             target,

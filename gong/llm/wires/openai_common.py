@@ -27,8 +27,8 @@ _TAKES_TEXT = re.compile(r"(?:.*[/:])?gpt-(?:[5-9]|[1-9]\d)(?!\S*-chat)")
 
 def choose_effort(request: Request, quirks: Quirks) -> str | None:
     """Return the host's word for the effort that is wanted; None for a model that refuses one."""
-    effort, takers = request.reasoning_effort, quirks.effort_models
-    if takers and not any(name in request.model for name in takers):
+    effort, models_with_effort = request.reasoning_effort, quirks.effort_models
+    if models_with_effort and not any(name in request.model for name in models_with_effort):
         return None
     return None if effort is None else quirks.effort_names.get(effort, effort)
 

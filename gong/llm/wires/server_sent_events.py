@@ -26,8 +26,8 @@ class EventTooLong(ValueError):
 class EventParser:
     """Cuts one stream, whose lines and events have a maximum size in bytes."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, limit: int) -> None:
+        self._most = limit
         self._rest: list[bytes] = []
         self._size = 0
         """Bytes of the incomplete line."""

@@ -175,8 +175,10 @@ def split_suspect_parts(text: str) -> Iterator[str]:
     if 1 < len(literals) <= _MAX_PARTS:
         yield " ".join(literals)
     if text.count("\n") < _MAX_PARTS:
-        shreds = [shred.strip() for shred in _MARKS.split(text)]
-        yield from [shred for shred in shreds if shred != plain and _is_suspect(shred)][:_MAX_PARTS]
+        fragments = [fragment.strip() for fragment in _MARKS.split(text)]
+        yield from [
+            fragment for fragment in fragments if fragment != plain and _is_suspect(fragment)
+        ][:_MAX_PARTS]
         ends = [match.end() for match in _MARKS.finditer(text)][:_MAX_PARTS]
         tails = (text[end:].rstrip("'\")") for end in ends)
         yield from filter(_is_suspect, tails)

@@ -160,9 +160,9 @@ class _CommandJudge:
         if self.depth >= _MAX_DEPTH:
             return
         self.depth += 1
-        for shred in _list_shreds(text):
+        for fragment in _list_shreds(text):
             with self.analysis.keep_only_dangers(runs=True):
-                self.judge_text(shred, state.copy(), ())
+                self.judge_text(fragment, state.copy(), ())
         self.depth -= 1
 
     def _count_steps(self, steps: int) -> None:

@@ -55,11 +55,11 @@ def _find_sed_files(arguments: Arguments) -> Arguments | None:
         if argument.text[:1] != "-" or argument.text == "-":
             others.append(argument)
             continue
-        letters, mark, glued = argument.text[1:].partition("e")
+        letters, mark, value = argument.text[1:].partition("e")
         if not set(letters) <= _SED_LETTERS:
             return None
         if mark:
-            script = Argument(glued) if glued else next(left, None)
+            script = Argument(value) if value else next(left, None)
             if script is None:
                 return None
             scripts.append(script)

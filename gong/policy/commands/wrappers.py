@@ -124,10 +124,10 @@ def _find_in_split_string(arguments: Arguments) -> Iterator[InnerCommand]:
     """Yield what `env -S` makes of a text and the arguments after it."""
     for index, argument in enumerate(arguments):
         short = _SPLIT.fullmatch(argument.text)
-        glued = short[1] if short else argument.text.partition("--split-string=")[2]
-        bare = argument.text == "--split-string" or (short is not None and not glued)
-        first = arguments[index + 1 : index + 2] if bare else (argument._replace(text=glued),)
-        if bare or glued:
+        value = short[1] if short else argument.text.partition("--split-string=")[2]
+        bare = argument.text == "--split-string" or (short is not None and not value)
+        first = arguments[index + 1 : index + 2] if bare else (argument._replace(text=value),)
+        if bare or value:
             rest = arguments[index + 1 + bare :]
             quoted = (each._replace(text=shlex.quote(each.text)) for each in rest)
             yield InnerCommand(text=_join_to_text((*first, *quoted)))

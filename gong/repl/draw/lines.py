@@ -81,14 +81,14 @@ def clip_line(text: str, columns: int) -> str:
     return f"{next(_wrap_rows(text, max(columns - 1, 1)))}…"
 
 
-def wrap_last_rows(text: str, columns: int, most: int) -> list[str]:
+def wrap_last_rows(text: str, columns: int, limit: int) -> list[str]:
     """Return the last rows of a line on a screen of `columns`.
 
     A long beginning is dropped in big steps, so that the rows do not move while the line grows.
     """
-    step = columns * most * 2
+    step = columns * limit * 2
     start = max(len(text) - step, 0) // step * step
-    return list(_wrap_rows(text[start:], columns))[-most:]
+    return list(_wrap_rows(text[start:], columns))[-limit:]
 
 
 def _wrap_rows(text: str, columns: int) -> Iterator[str]:

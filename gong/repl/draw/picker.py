@@ -297,20 +297,20 @@ class _PickerScreen:
         row = self._get_marked()
         about = self.previews.get(row.value, ()) if row and self._is_previewing() else None
         if about is None:
-            most = min(_MAX_ROWS, room)
-            return style_lines(render_rows(self.rows, self.marked, most, columns))[:-1]
+            limit = min(_MAX_ROWS, room)
+            return style_lines(render_rows(self.rows, self.marked, limit, columns))[:-1]
         if size.columns >= _PREVIEW_COLUMNS:
-            most = min(_MAX_ROWS, room)
+            limit = min(_MAX_ROWS, room)
             left = columns * 3 // 5
             return style_lines(
                 put_beside(
-                    render_rows(self.rows, self.marked, most, left),
-                    render_preview(about, most, columns - left - 3),
+                    render_rows(self.rows, self.marked, limit, left),
+                    render_preview(about, limit, columns - left - 3),
                     left,
                 )
             )[:-1]
-        most = max(min(_MAX_ROWS, room - _MAX_PREVIEW_ROWS), min(3, room))
-        lines = render_rows(self.rows, self.marked, most, columns)
+        limit = max(min(_MAX_ROWS, room - _MAX_PREVIEW_ROWS), min(3, room))
+        lines = render_rows(self.rows, self.marked, limit, columns)
         below = min(_MAX_PREVIEW_ROWS, room - len(lines))
         return style_lines(lines + render_preview(about, below, columns))[:-1]
 

@@ -47,11 +47,11 @@ def number_rows(rows: Sequence[PickerRow]) -> list[PickerRow]:
 
 
 def render_rows(
-    rows: Sequence[PickerRow], marked: int, most: int, columns: int
+    rows: Sequence[PickerRow], marked: int, limit: int, columns: int
 ) -> list[StyledLine]:
-    """Return at most `most` rows, the marked one among them, each of at most `columns`."""
-    first = max(min(marked - most // 2, len(rows) - most), 0)
-    visible = rows[first : first + most]
+    """Return at most `limit` rows, the marked one among them, each of at most `columns`."""
+    first = max(min(marked - limit // 2, len(rows) - limit), 0)
+    visible = rows[first : first + limit]
     edges = _render_facts(visible, columns - len(_MARK))
     return [
         _render_row(row, edge, columns, is_marked=place == marked)
@@ -98,16 +98,16 @@ def _render_row(row: PickerRow, edge: str, columns: int, *, is_marked: bool) -> 
     return join_parts([StyledPart(f"{mark}{text}{fill}{_GAP}", style), StyledPart(edge, "result")])
 
 
-def render_preview(about: Sequence[StyledLine], most: int, columns: int) -> list[StyledLine]:
-    """Return the first `most` rows of some lines, wrapped behind an indent."""
+def render_preview(about: Sequence[StyledLine], limit: int, columns: int) -> list[StyledLine]:
+    """Return the first `limit` rows of some lines, wrapped behind an indent."""
     rows = [
         StyledLine(f"{INDENT}{row}", line.style)
         for line in about
         for row in wrap_text(show_controls(line.text), max(columns - len(INDENT), 1))
     ]
-    if len(rows) <= most:
+    if len(rows) <= limit:
         return rows
-    return [*rows[: max(most - 1, 0)], StyledLine(f"{INDENT}…", "result")][:most]
+    return [*rows[: max(limit - 1, 0)], StyledLine(f"{INDENT}…", "result")][:limit]
 
 
 def put_beside(

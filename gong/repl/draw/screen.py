@@ -279,15 +279,15 @@ class Screen:
         if self._question is not None and not self._question.agent:
             return read  # none of the calls runs before the answer
         if self._running:
-            most = OUTPUT_ROWS if len(self._running) == 1 else SHARED_OUTPUT_ROWS
+            limit = OUTPUT_ROWS if len(self._running) == 1 else SHARED_OUTPUT_ROWS
             running = (call for call in self._running if call not in self._asking)
-            cards = [self._render_running(call, columns, most) for call in running]
+            cards = [self._render_running(call, columns, limit) for call in running]
             return [*read, *(line for card in cards for line in card)]
         return [*read, *self._render_growing(columns)]
 
-    def _render_running(self, call_id: str, columns: int, most: int) -> list[StyledLine]:
+    def _render_running(self, call_id: str, columns: int, limit: int) -> list[StyledLine]:
         written = _OVERWRITTEN.sub("", self._outputs.get(call_id, ""))
-        rows = split_output(written)[-most:] if written else []
+        rows = split_output(written)[-limit:] if written else []
         output = [StyledLine(clip_line(INDENT + row, columns), "result") for row in rows]
         return [self._render_heading(call_id, columns), *output]
 

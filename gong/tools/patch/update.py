@@ -220,13 +220,13 @@ def _describe_nearest(lines: SeekLines, expected: Sequence[str], place: _Nearest
     width = len(str(end))
     rows = (f"{n + 1:>{width}} {_cut_line(lines.texts[n])}" for n in range(place.start, end))
     listing = "\n".join(rows)
-    got = repr(_cut_line(there[differing])) if differing < len(there) else "the end of the file"
+    actual = repr(_cut_line(there[differing])) if differing < len(there) else "the end of the file"
     return (
         f"Nearest in the file, {place.agreeing} of {len(expected)} lines agree:\n"
         f"{listing}\n"
         f"The first difference is at line {number}:\n"
         f"  expected {_cut_line(expected[differing])!r}\n"
-        f"  got      {got}"
+        f"  got      {actual}"
     )
 
 
@@ -251,9 +251,9 @@ def _count_votes(lines: SeekLines, expected: Sequence[str]) -> Counter[int]:
     Line 0 has three votes, line 3 two.
     """
     places = defaultdict(list)
-    telling = {line for line in expected if line}
+    expected_lines = {line for line in expected if line}
     for number, line in enumerate(lines.plain):
-        if line in telling:
+        if line in expected_lines:
             places[line].append(number)
     votes: Counter[int] = Counter()
     for offset, line in enumerate(expected):

@@ -77,8 +77,8 @@ def _check_assistant(where: str, message: WireObject) -> Iterator[Violation]:
     content = message.get("content")
     if content is not None and not isinstance(content, str | list):
         yield Violation(where, "content must be a string, a list or null")
-    says = ("tool_calls", "function_call", "refusal", "audio")
-    if (content is None or content == []) and not any(message.get(name) for name in says):
+    spoken_fields = ("tool_calls", "function_call", "refusal", "audio")
+    if (content is None or content == []) and not any(message.get(name) for name in spoken_fields):
         yield Violation(where, "an assistant message needs content or tool_calls")
 
 

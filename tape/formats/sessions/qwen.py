@@ -76,8 +76,8 @@ _FAILED = frozenset({"error", "cancelled"})
 def is_session_line(value: WireObject) -> bool:
     """Return whether an object is a record of a chat."""
     is_record = read_text(value.get("type")) in _TYPES and value.keys() >= _FIELDS
-    says = "parts" in read_object(value.get("message")) or "systemPayload" in value
-    return is_record and says
+    has_words = "parts" in read_object(value.get("message")) or "systemPayload" in value
+    return is_record and has_words
 
 
 def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> SourceSession:

@@ -221,9 +221,9 @@ def _find_blob_garbage(tape: Tape, place: str, before: int) -> Iterator[Garbage]
     for shelf in open_blob_shelves(tape.folder):
         with shelf:
             for digest in filter(_DIGEST.match, shelf.names()):
-                about = shelf.stat(digest)
-                if about.st_mtime_ns < before and shelf.name == digest[:2]:
-                    sizes[digest] = about.st_size
+                file_stat = shelf.stat(digest)
+                if file_stat.st_mtime_ns < before and shelf.name == digest[:2]:
+                    sizes[digest] = file_stat.st_size
     if sizes:
         for digest in _find_named_blobs(tape):
             sizes.pop(digest, None)
