@@ -23,11 +23,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..archive.export import export_tape
 from ..text import format_count, show_controls, to_single_line
-from .growth import find_position
+from .growth import find_position, read_growth
 from .page_view import PageView
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from ..archive.export import ExportReport
     from ..store.refs import Head
@@ -38,6 +38,11 @@ _BACK = (
     b' aria-hidden="true"><path d="M12 4l-6 6 6 6"/></svg></a>\n'
 )
 _CONNECT = "connect-src 'self'; "
+_CHANGES = b'<p class="changes" id="changes"></p>\n'
+_DAMAGED = (
+    '<p class="masked" role="alert">Parts of this session are damaged and left out:'
+    " <code>tape verify</code> says what is wrong.</p>"
+)
 _LIVE = b'<span class="live" id="live" role="status"></span>\n'
 
 
@@ -78,20 +83,47 @@ def export_page(
             view.current = head.branch
         write(_build_page_start(view, served))
         lines.seek(0)
-        for number, line in enumerate(lines):
-            write(b",\n" * bool(number) + _encode_script_json(line[:-1].decode()))
+        _write_rest(view, lines, write, served, position)
+    return done
+
+
+def show_readable_page(tape: Tape, write: Callable[[bytes], object], served: ServedPage) -> None:
+    """Write the page of a damaged tape with what can be read of it, which the page says.
+
+    Raises as `read_growth` does, where nothing can.
+    """
+    growth = read_growth(tape, "")
+    assert growth is not None  # nothing comes before its beginning
+    growth.view.tape, growth.view.is_damaged = tape.id, True
+    write(_build_page_start(growth.view, served))
+    _write_rest(growth.view, growth.lines, write, served, growth.position)
+
+
+def _write_rest(
+    view: PageView,
+    lines: Iterable[bytes],
+    write: Callable[[bytes], object],
+    served: ServedPage | None,
+    position: str,
+) -> None:
+    """Write the page from the archive on."""
+    for number, line in enumerate(lines):
+        write(b",\n" * bool(number) + _encode_script_json(line[:-1].decode()))
     write(b'\n]</script>\n<script type="application/json" id="view">')
     served_fields = {}
     if served:
-        is_writable = bool(served.edits)
-        served_fields = {"events": served.events, "position": position, "edits": is_writable}
+        served_fields = {
+            "events": served.events,
+            "position": position,
+            "edits": bool(served.edits),
+            "damaged": view.is_damaged,
+        }
     write(_encode_script_json({**view.build(), **served_fields}))
     write(b"</script>\n<script>%b</script>\n" % read_asset("page.js"))
     if served:
         attributes = f'data-edits="{escape(served.edits)}" data-back="{escape(served.back)}"'
         write(b"<script %b>%b</script>\n" % (attributes.encode(), served.script))
     write(b"</body>\n</html>\n")
-    return done
 
 
 def _encode_script_json(value: object) -> bytes:
@@ -118,6 +150,8 @@ def _build_page_start(view: PageView, served: ServedPage | None) -> bytes:
     if served:
         rows += _describe_commands(served.commands)
         rows.append(f'<p class="pulled" id="note">{escape(served.note)}</p>')
+    if view.is_damaged:
+        rows.append(_DAMAGED)
     if view.secrets:
         rows.append(f'<p class="masked">{format_count(view.secrets, "secret")} masked</p>')
     scripts = " ".join(map(_name_hash, (script, served.script) if served else (script,)))
@@ -133,9 +167,10 @@ def _build_page_start(view: PageView, served: ServedPage | None) -> bytes:
         "facts": "\n".join(rows).encode(),
         "back": _BACK % escape(served.back).encode() if served else b"",
         "live": _LIVE if served else b"",
+        "changes": _CHANGES if served and served.edits else b"",
     }
     return re.sub(
-        rb"\{(policy|style|title|facts|back|live)\}",
+        rb"\{(policy|style|title|facts|back|live|changes)\}",
         lambda match: parts[match[1].decode()],
         read_asset("page.html"),
     )

@@ -57,6 +57,8 @@ class PageView:
         self.first = self.last = ""
         self.models: dict[str, None] = {}
         self.entries = self.secrets = 0
+        self.is_damaged = False
+        """Whether lines that do not verify are left out."""
         self._branches: dict[str, dict[str, Any]] = {}
         self._labels: dict[str, str | None] = {}
         self._ends: dict[str, str] = {}

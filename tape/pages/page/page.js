@@ -6,7 +6,7 @@
 //   #view     {tape, cwd, branches [{name, head, current}], labels, calls, paths, changes}: what is easier
 //             to say outside: which line is a head, and what calls and results do to files
 //             where a server shows the page also {events, position}: what is written later is there,
-//             and {edits}: whether the session may be changed
+//             {edits}: whether the session may be changed, and {damaged}: whether some of it is left out
 //
 //   entries --pathTo--> path --buildRows--> rows --fold--> shown rows --chunks--> near the viewport
 (() => {
@@ -57,7 +57,7 @@
     heads = view.branches.filter((one) => entries.has(one.head));
     const isHead = new Set(heads.map((one) => one.head));
     const undone = [...tips].filter((id) => !isHead.has(id)).sort((a, b) => entries.get(a).at - entries.get(b).at);
-    undone.forEach((id) => heads.push({ name: "undone", head: id, current: false, undone: true }));
+    undone.forEach((id) => heads.push({ name: view.damaged ? "cut off" : "undone", head: id, current: false, undone: true }));
     labels = Object.entries(view.labels).filter(([, id]) => entries.has(id));
   };
   findHeads();

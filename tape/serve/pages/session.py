@@ -19,7 +19,7 @@ from starlette.routing import Route
 
 from ...errors import Damaged, NotFound
 from ...pages.growth import TapeWatch, read_growth
-from ...pages.html import ServedPage, export_page
+from ...pages.html import ServedPage, export_page, show_readable_page
 from ...sessions.continuing import list_continue_commands
 from ..event_stream import HEADERS, MEDIA_TYPE, encode_event_lines
 from ..templating import read_static
@@ -52,7 +52,11 @@ def build_routes(site: Site) -> list[Route]:
                 note=note.text if (note := site.find_pull_note()) else "",
                 edits=f"/session/{tape.id}" if site.changes else "",
             )
-            export_page(tape, page.extend, redact=False, served=served)
+            try:
+                export_page(tape, page.extend, redact=False, served=served)
+            except Damaged:
+                page.clear()
+                show_readable_page(tape, page.extend, served)
         # The page itself says which scripts it runs.
         return HTMLResponse(
             bytes(page), headers={"content-security-policy": "frame-ancestors 'none'"}

@@ -161,7 +161,7 @@
     node.setAttribute("aria-haspopup", "dialog");
     return node;
   });
-  byId("sums").after(el("p", "changes", ...choices, " ", done));
+  byId("changes").append(...choices, " ", done);
   addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|TEXTAREA|SELECT)$/.test(document.activeElement?.tagName ?? "") || document.querySelector("dialog[open]")) return;
     const act = KEYS[event.key];
