@@ -1,11 +1,16 @@
 """What is redacted or taken back leaves the remote, and every store that pulls."""
 
+import subprocess
+from functools import partial
+
 import pytest
+from zstandard import FRAME_HEADER, ZstdDecompressor
 
 from tape.errors import NotFound, RemoteUnavailable, UsageError
 from tape.remote.cursor import Cursor
 from tape.remote.objects import decode_chunk
 from tape.remote.push import Pusher
+from tape.remote.registry import find_catalogue, open_remote
 from tape.store.maintenance.upkeep import redact
 from tests.tape import making
 from tests.tape.remote.machines import Machine
@@ -57,6 +62,61 @@ def test_redacted_data_leaves_the_remote_and_who_pulls(shared, remote, tmp_path)
     assert sorted(one.key for one in remote.list("gone/entry/")) == sorted(
         f"gone/entry/{entry.id}" for entry in entries
     )
+
+
+KEY = "sk-ant-api03-" + "A1b2C3d4" * 6
+
+
+def read_everything(remote):
+    """Return the bytes of every object, and of every row in PostgreSQL or object that git has."""
+    data = read_all(remote)
+    if (catalogue := find_catalogue(remote)) is not None:
+        catalogue.update()
+        names = remote.ask("SELECT table_name FROM information_schema.tables "
+                           "WHERE table_schema = 'tape'")  # fmt: skip
+        for (name,) in names:
+            rows = remote.ask(f"SELECT t::text FROM tape.{name} t")
+            data += b"".join(text.encode() for (text,) in rows)
+        for (state,) in remote.ask("SELECT state FROM tape.tapes"):
+            data += ZstdDecompressor().decompress(state)
+    if remote.url.startswith("git+file://"):
+        repository = remote.url.removeprefix("git+file://")
+        run = partial(subprocess.run, cwd=repository, check=True, capture_output=True)
+        listed = run(["git", "rev-list", "--objects", "--all"]).stdout.split(b"\n")[:-1]
+        for name in (line.split()[0].decode() for line in listed):
+            kind = run(["git", "cat-file", "-t", name]).stdout.strip().decode()
+            text = run(["git", "cat-file", kind, name]).stdout
+            is_packed = text.startswith(FRAME_HEADER)
+            data += ZstdDecompressor().decompress(text) if is_packed else text
+    return data
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("address", ["folder", "s3", "postgresql", "git"], indirect=True)
+def test_a_secret_leaves_every_object_row_and_replica(tmp_path, address):
+    """M213: a push names its entries and brings nothing; redacted, it is nowhere after a push."""
+    with open_remote(address) as remote:
+        one, other, third = (Machine(tmp_path / name, remote) for name in ("one", "other", "third"))
+        with one.store.create(making.beginning("a session")) as tape:
+            entries = making.write(tape, f"use {KEY}", f"{'x ' * 40_000} {KEY}", "after")
+        (done,) = one.push()
+        assert [secret.entry for secret in done.secrets] == [entry.id for entry in entries[:2]]
+        assert [*remote.list("t/")] == [*remote.list("b/")] == []
+        assert KEY.encode() not in read_everything(remote)
+        one.push(raw=True)
+        other.pull()
+        assert read_everything(remote).count(KEY.encode()) >= 2
+        with one.store.open("") as tape:
+            redact(tape, [entry.id for entry in entries[:2]], "a key")
+        (done,) = one.push()
+        assert not done.secrets
+        assert KEY.encode() not in read_everything(remote)
+        for machine in (other, third):
+            assert [done.error for done in machine.pull()] == [None]
+        for machine in (one, other, third):
+            stored = b"".join(p.read_bytes() for p in machine.store.path.rglob("*") if p.is_file())
+            assert KEY.encode() not in stored
+        assert one.describe() == other.describe() == third.describe()
 
 
 @pytest.mark.parametrize("requests", range(1, 16, 2))
