@@ -14,12 +14,12 @@ import click
 import msgspec
 
 from ..clock import format_timestamp, read_clock, render_time
-from ..errors import Damaged, NotFound, TapeError, UsageError
+from ..errors import Damaged, NotFound, RemoteUnavailable, TapeError, UsageError
 from ..remote.audit import read_events, read_local_events
 from ..remote.behind import read_remote_behind
 from ..remote.changed import find_changed
 from ..remote.cursor import REMOTES_NAME, Cursor
-from ..remote.leases import find_fresh_leases
+from ..remote.leases import Lease, LeasedBranch, find_fresh_leases
 from ..remote.merging import find_mergeable, merge_chunks
 from ..remote.missing import is_complete
 from ..remote.pull import find_new_chunks
@@ -125,7 +125,7 @@ def _list_remotes(options: GlobalOptions, *, is_json: bool) -> int:
         if states[name].tapes:
             print_warning(_describe_behind(states[name]))
     if not rows:
-        print_warning("this store has no remote; `tape remote add NAME URL` adds one")
+        print_warning("this store has no remote: `tape remote add NAME URL` adds one")
     return 0
 
 
@@ -211,19 +211,25 @@ def status(options: GlobalOptions, name: str | None, probe: bool, as_json: bool)
 
     Names who works on a branch there now. --probe tries again whether it creates an
     object once. --json prints {name, url, push, pull, pushed, behind, complaint, working [{tape,
-    branch, person, machine, time}]}: how many tapes have something new here, and there, when
+    branch, person, machine, time}], away}: how many tapes have something new here, and there, when
     something was pushed last, how many tapes wait for a push of their own, and why the last one
-    failed.
+    failed. Where the remote does not answer, away says why, pull is null, and the exit code 75.
     """
-    with open_named_remote(options, name) as (library, chosen, known, there, cursor):
+    with _open_named_cursor(options, name) as (library, chosen, known, cursor):
         push = len(_find_unpushed(library, cursor))
-        pull = len(find_new_chunks(there, cursor).wanted)
         pushed = cursor.read_log_number("time")
         state = read_remote_behind(library.store.path, chosen)
-        working = find_fresh_leases(there)
-        if probe:
-            probe_remote(there)
+        pull, working, away = None, list[tuple[LeasedBranch, Lease]](), None
+        try:
+            with open_named(library.store.path, chosen, known) as there:
+                pull = len(find_new_chunks(there, cursor).wanted)
+                working = find_fresh_leases(there)
+                if probe:
+                    probe_remote(there)
+        except RemoteUnavailable as error:
+            away = error
     last = format_timestamp(pushed) if pushed else None
+    code = 0 if away is None else away.exit_code
     if as_json:
         print_json(
             {
@@ -244,20 +250,28 @@ def status(options: GlobalOptions, name: str | None, probe: bool, as_json: bool)
                     }
                     for at, lease in working
                 ],
+                "away": None if away is None else str(away),
             }
         )
-        return 0
+        return code
     print_lines(
         [
             f"{chosen}: {known.url}",
-            f"  {format_count(push, 'tape')} to push, {format_count(pull, 'tape')} to pull",
+            f"  {format_count(push, 'tape')} to push, "
+            + (
+                "unknown how many to pull"
+                if pull is None
+                else f"{format_count(pull, 'tape')} to pull"
+            ),
             f"  last push: {render_time(last) if last else 'none from here'}",
             *([f"  {_describe_behind(state)}"] if state.tapes else ()),
             *(f"  {at.tape[:SHORT]}: {lease.holder} works on {at.branch}" for at, lease in working),
-            *(["  it creates an object only once"] if probe else ()),
+            *(["  it creates an object only once"] if probe and away is None else ()),
         ]
     )
-    return 0
+    if away is not None:
+        print_warning(str(away))
+    return code
 
 
 def _find_unpushed(library: Library, cursor: Cursor) -> list[str]:
@@ -485,15 +499,23 @@ class OpenRemote(NamedTuple):
 @contextmanager
 def open_named_remote(options: GlobalOptions, name: str | None) -> Iterator[OpenRemote]:
     """Yield the remote of this name, or the default one, and its cursor; raise NotFound."""
+    with (
+        _open_named_cursor(options, name) as (library, chosen, known, cursor),
+        open_named(library.store.path, chosen, known) as remote,
+    ):
+        yield OpenRemote(library, chosen, known, remote, cursor)
+
+
+@contextmanager
+def _open_named_cursor(
+    options: GlobalOptions, name: str | None
+) -> Iterator[tuple[Library, str, KnownRemote, Cursor]]:
+    """Yield what this store knows of a remote, without asking it; raise NotFound."""
     with open_library(options, publishes=False) as library:
         registry = read_registry(library.store.path)
         name = registry.choose(name)
-        known = registry.remotes[name]
-        with (
-            Cursor.open(library.store.path, name, wait=_WAIT) as cursor,
-            open_named(library.store.path, name, known) as remote,
-        ):
-            yield OpenRemote(library, name, known, remote, cursor)
+        with Cursor.open(library.store.path, name, wait=_WAIT) as cursor:
+            yield library, name, registry.remotes[name], cursor
 
 
 def update_catalogue(remote: Remote) -> None:

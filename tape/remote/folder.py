@@ -21,12 +21,16 @@ if TYPE_CHECKING:
 _NEW = ".new-"
 
 
+def _say_missing(path: Path) -> RemoteUnavailable:
+    return RemoteUnavailable(f"there is no folder {path}: is it mounted? A new one has to be made")
+
+
 class FolderRemote(Remote):
     """Objects as files below `path`, which must exist."""
 
     def __init__(self, path: Path) -> None:
         if not path.is_dir():
-            raise RemoteUnavailable(f"there is no folder {path}: is it mounted?")
+            raise _say_missing(path)
         self.path, self.url = path, path.as_uri() if path.is_absolute() else str(path)
 
     def create(self, key: str, data: bytes) -> bool:
@@ -93,7 +97,7 @@ class FolderRemote(Remote):
         """Yield the files below a folder, or those whose names begin so, in order of their keys."""
         folder = prefix.rpartition("/")[0]
         if not self.path.is_dir():
-            raise RemoteUnavailable(f"there is no folder {self.path}: is it mounted?")
+            raise _say_missing(self.path)
         yield from self._walk(folder, prefix, after)
 
     def _walk(self, folder: str, prefix: str, after: str) -> Iterator[Listed]:

@@ -49,6 +49,8 @@ MODES = {
 _RACES, _RACERS = 2, 8
 _CACHE = ".cache"
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}\Z")
+_SCP_FORM = re.compile(r"([\w.-]+@[\w.-]+):(.+)\Z")
+"""How git and ssh write an address without a scheme."""
 SCHEMES = {
     "file": "a folder that several machines see",
     "s3": "object storage (pip install 'gong[s3]')",
@@ -130,12 +132,23 @@ def check_remote_name(name: str) -> str:
 def check_remote_url(url: str) -> str:
     """Return the address of a remote, a plain path as file://; raise UsageError."""
     parts = urlsplit(url)
+    kinds = f"a remote is {', '.join(f'{name}://…' for name in SCHEMES)}, or a folder"
+    if not url.strip():
+        raise UsageError(f"the address is empty: {kinds}")
     if not parts.scheme and "://" not in url:
-        return Path(url).expanduser().resolve().as_uri()
+        path = Path(url).expanduser().resolve()
+        if (match := _SCP_FORM.match(url)) and not path.exists():
+            host, repository = match.groups()
+            raise UsageError(f"{url}: that is git+ssh://{host}/{repository.lstrip('/')} here")
+        return path.as_uri()
     scheme = _name_scheme(url)
     if scheme not in SCHEMES:
+        is_git = scheme in ("ssh", "https", "http")
+        hint = f"; for a repository of git: git+{url}" if is_git else ""
+        raise UsageError(f"{url}: {kinds}{hint}")
+    if scheme == "file" and parts.netloc not in ("", "localhost"):
         raise UsageError(
-            f"{url}: a remote is {', '.join(f'{name}://…' for name in SCHEMES)}, or a folder"
+            f"{url}: the path of a folder is whole: file:///{parts.netloc}{parts.path}"
         )
     return url
 

@@ -40,6 +40,9 @@ _CHARACTERS = ",-.0123456789abcdefghijklmnopqrstuvwxyz"
 """Those of keys in their order, without the slash, and one that is none before them."""
 _CONNECT_TIMEOUT, _TIMEOUT = "5s", "60s"
 _RETRIES, _RETRY_SECONDS = 3, 30
+_REFUSALS = (401, 403)
+_SET_KEYS = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+_TOKEN_PATH = "/latest/api/token"  # noqa: S105 (where a machine at Amazon gets its keys)
 
 
 class S3Remote(Remote):
@@ -191,10 +194,16 @@ class S3Remote(Remote):
             raise self._say_unavailable(key, error) from error
 
     def _say_unavailable(self, key: str, error: Exception) -> RemoteUnavailable:
-        message = _read_message(str(error))
+        text = str(error)
+        if _TOKEN_PATH in text:
+            return RemoteUnavailable(f"{self.url}: there are no keys: {_SET_KEYS}")
+        if (why := _read_connect_error(text)) is not None:
+            return RemoteUnavailable(f"{self.url}: it does not answer: {why}")
+        message = _read_message(text)
         if "NoSuchBucket" in message:
             return RemoteUnavailable(f"{self.url}: there is no bucket {self._bucket!r}")
-        return RemoteUnavailable(f"{self.url}: {key}: {message}")
+        hint = f"; for other keys {_SET_KEYS}" if _read_status(text) in _REFUSALS else ""
+        return RemoteUnavailable(f"{self.url}: {key}: {message}{hint}")
 
 
 def _parse_url(url: str) -> tuple[str, str, dict[str, Any]]:
@@ -247,6 +256,15 @@ def _read_status(text: str) -> int | None:
     """Return the status of HTTP that an error of obstore names."""
     match = re.search(r"status code: (\d{3})", text)
     return int(match[1]) if match else None
+
+
+def _read_connect_error(text: str) -> str | None:
+    """Return why there was no connection; None for an error of another kind."""
+    message, _, debug = text.partition("\n\nDebug source")
+    if not message.rstrip().endswith("error sending request"):
+        return None
+    match = re.search(r'(?:message|error): "([^"]*)"', debug)
+    return match[1] if match else "the connection broke off"
 
 
 def _read_message(text: str) -> str:

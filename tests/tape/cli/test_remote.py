@@ -63,7 +63,7 @@ def test_status_counts_both_directions(tape, talk, team, tmp_path):
     there = ["--store", tmp_path / "there"]
     tape("clone", team, *there)
     status = {"name": "team", "url": team.as_uri(), "behind": 0, "complaint": None}
-    status["working"] = []
+    status |= {"working": [], "away": None}
     assert tape("remote", "status", "--json").json == {
         **status, "push": 1, "pull": 0, "pushed": None
     }  # fmt: skip
@@ -72,6 +72,17 @@ def test_status_counts_both_directions(tape, talk, team, tmp_path):
     assert ran.pop("pushed") > "2026"
     assert ran == {**status, "push": 0, "pull": 0}
     assert tape("remote", "status", "--json", *there).json["pull"] == 1
+
+
+def test_status_says_what_is_to_push_while_the_remote_is_away(tape, talk, team):
+    tape("push", "--yes")
+    tape("append", talk, stdin=b'{"type":"note","data":{"text":"more"}}\n')
+    team.rename(team.with_name("away"))
+    ran = tape("remote", "status", code=75)
+    assert "1 tape to push, unknown how many to pull" in ran.text
+    assert "is it mounted?" in ran.err
+    state = tape("remote", "status", "--json", code=75).json
+    assert (state["push"], state["pull"], "is it mounted?" in state["away"]) == (1, None, True)
 
 
 def test_what_barriers_published_is_not_to_push(tape, talk, team):
@@ -170,6 +181,10 @@ def test_a_remote_that_creates_an_object_twice_is_refused(tape, tmp_path, monkey
         (["push"], 3, "`tape remote add NAME URL` adds one"),
         (["pull", "--from", "nowhere"], 3, "no remote 'nowhere'"),
         (["remote", "add", "x", "ftp://somewhere"], 2, "a remote is file://"),
+        (["remote", "add", "x", ""], 2, "the address is empty"),
+        (["remote", "add", "x", "git@host:me/x.git"], 2, "git+ssh://git@host/me/x.git"),
+        (["remote", "add", "x", "ssh://host/x"], 2, "git+ssh://host/x"),
+        (["remote", "add", "x", "file://one/two"], 2, "file:///one/two"),
         (["remote", "add", "x", "/no/such/folder"], 75, "is it mounted?"),
         (["remote", "add", "Big Name", "."], 2, "is not allowed"),
         (["remote", "rm", "nowhere"], 3, "no remote 'nowhere'"),

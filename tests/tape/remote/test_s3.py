@@ -6,6 +6,8 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
 
 import pytest
 
@@ -141,7 +143,39 @@ def test_a_server_that_is_away_is_unavailable():
     with open_remote(url) as remote, pytest.raises(RemoteUnavailable) as caught:
         remote.create("a", b"")
     assert "\n" not in str(caught.value)
-    assert "error sending request" in str(caught.value)
+    assert "it does not answer: Connection refused" in str(caught.value)
+
+
+class _Refusing(BaseHTTPRequestHandler):
+    def handle_any(self):
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        text = b"<Error><Code>InvalidAccessKeyId</Code><Message>no such key</Message></Error>"
+        self.send_response(403)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    do_PUT = do_GET = do_HEAD = handle_any  # noqa: N815
+
+    def log_message(self, *_):
+        pass
+
+
+def test_a_bucket_says_which_keys_it_needs(monkeypatch):
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Refusing) as server:
+        Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        url = f"s3://tapes/x?endpoint=http://127.0.0.1:{server.server_address[1]}&region=us-east-1"
+        with open_remote(url) as remote, pytest.raises(RemoteUnavailable) as caught:
+            remote.create("a", b"")
+        assert "403 InvalidAccessKeyId (no such key); for other keys set AWS_ACCESS_KEY_ID" in str(
+            caught.value
+        )
+        for name in KEYS:
+            monkeypatch.delenv(name)
+        monkeypatch.setenv("AWS_METADATA_ENDPOINT", f"http://127.0.0.1:{server.server_address[1]}")
+        with open_remote(url) as remote, pytest.raises(RemoteUnavailable, match="there are no key"):
+            remote.create("a", b"")
+        server.shutdown()
 
 
 OPENING = """
