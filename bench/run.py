@@ -18,6 +18,7 @@ import catalogue
 import files
 import index
 import llm
+import lsp
 import many
 import masking
 import msgspec
@@ -62,6 +63,7 @@ GROUPS = {
     "rounds": rounds.rounds_rows,
     "tools": tools.tools_rows,
     "files": files.files_rows,
+    "lsp": lsp.lsp_rows,
     "remotes": remotes.remotes_rows,
     "catalogue": catalogue.catalogue_rows,
 }

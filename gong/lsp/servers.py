@@ -62,6 +62,8 @@ class LanguageServerConfig(NamedTuple):
 KNOWN_SERVERS = (
     LanguageServerConfig("basedpyright", ("basedpyright-langserver", "--stdio"), _PYTHON),
     LanguageServerConfig("pyright", ("pyright-langserver", "--stdio"), _PYTHON),
+    # The preview of TypeScript 7, often beside a `tsc` of an older one, which is no server.
+    LanguageServerConfig("tsgo", ("tsgo", "--lsp", "--stdio"), _SCRIPTS),
     LanguageServerConfig("tsc", ("tsc", "--lsp", "--stdio"), _SCRIPTS),
     LanguageServerConfig("gopls", ("gopls",), {"*.go": "go", "go.mod": "go.mod"}),
     LanguageServerConfig("rust-analyzer", ("rust-analyzer",), {"*.rs": "rust"}),

@@ -5,6 +5,8 @@ It knows names by `def NAME`, and finds a fault in each line with the word WRONG
     utf8          columns are counted in bytes
     silent        it says nothing of files
     deaf          it never answers requests but `initialize`
+    mute          it answers nothing at all
+    others        with each file it says what is wrong in other ones, and what was in an older text
     dies          it ends with the first file
     noise         it writes something that is no message
     flood         it writes such things without end
@@ -72,6 +74,14 @@ def publish(uri):
     if "silent" in WORDS or "pull" in WORDS:
         return
     version = VERSIONS[uri]
+    if "others" in WORDS:
+        folder = Path.cwd().as_uri()
+        bad = [{"range": span(0, "x", 0, 1), "severity": 1, "message": "what is elsewhere?"}]
+        for other in (f"{folder}/other.py", "file:///etc/passwd", "untitled:1", f"{uri}#1"):
+            told = {"uri": other, "version": version, "diagnostics": bad}
+            send({"method": "textDocument/publishDiagnostics", "params": told})
+        told = {"uri": uri, "version": version - 1, "diagnostics": bad}
+        send({"method": "textDocument/publishDiagnostics", "params": told})
     found = list(faults(uri))
 
     def later():
@@ -217,7 +227,7 @@ def main():
             with Path("answers").open("a") as file:
                 file.write(json.dumps({key: message.get(key) for key in ("id", "result")}) + "\n")
         elif number is not None:
-            if "deaf" not in WORDS or method == "initialize":
+            if not WORDS & {"deaf", "mute"} or (method == "initialize" and "deaf" in WORDS):
                 send({"id": number, "result": ANSWERS.get(method, lambda _: None)(params)})
         elif method == "initialized":
             begin()

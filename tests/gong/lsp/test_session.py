@@ -13,7 +13,7 @@ import pytest
 
 from gong.config import LanguageServerSettings, LspSettings, PermissionSettings
 from gong.errors import ConfigurationError
-from gong.lsp import connection
+from gong.lsp import connection, session_languages
 from gong.lsp.servers import find_servers
 from tape.model.entries import ToolResult, join_texts
 from tests.gong.agent.conftest import Stage, call, seen
@@ -149,6 +149,42 @@ async def test_a_server_that_stops_reading_is_given_up(stage, monkeypatch):
     ask = call("lsp", operation="diagnostics", path="a.py")
     found, _ = await run(stage, ask, ask, words=("stuck",))
     assert found == ["played: it read nothing for 0.1 s"] * 2
+
+
+async def test_a_server_that_never_answers_keeps_no_call_for_ever(stage, monkeypatch):
+    monkeypatch.setattr(session_languages, "_ANSWER_SECONDS", 0.2)
+    ask = call("lsp", operation="hover", path="a.py", symbol="run")
+    found, warnings = await run(stage, ask, ask, words=("deaf",))
+    late = "played did not answer within 0.2 s: it may still be reading"
+    assert found == [late] * 2
+    assert warnings == []
+
+
+async def test_a_server_that_is_never_ready_is_given_up(stage, monkeypatch):
+    monkeypatch.setattr(connection, "_START_SECONDS", 0.5)
+    ask = call("lsp", operation="hover", path="a.py", symbol="run")
+    write = call("write", path="b.py", content="WRONG\n")
+    found, warnings = await run(stage, ask, write, ask, words=("mute",))
+    reason = "played: it was not ready after 0.5 s"
+    assert found == [reason, "Successfully wrote 6 bytes to b.py", reason]
+    assert warnings == [f"language server {reason}"]
+
+
+async def test_faults_of_other_files_and_older_texts_stay_away(stage):
+    found, warnings = await run(
+        stage,
+        call("lsp", operation="diagnostics", path="a.py"),
+        call("read", path="a.py"),
+        call("edit", path="a.py", oldText="import os\n", newText="WRONG now\n"),
+        call("edit", path="a.py", oldText="WRONG now\n", newText="import os\n"),
+        words=("others",),
+    )
+    assert found[0] == "No diagnostics."
+    assert found[2].endswith(
+        "\n\nNew diagnostics in a.py (played):\na.py:1:1: error: what is now? [w]"
+    )
+    assert "elsewhere" not in "".join(found)
+    assert warnings == []
 
 
 async def test_a_later_call_brings_diagnostics_that_come_late(stage):
@@ -290,10 +326,10 @@ async def test_without_servers_there_is_no_tool(stage):
 
 class TestWhichServersThereAre:
     def test_known_ones_are_found_where_the_settings_or_a_sandbox_allow_it(self, tmp_path):
-        for name in ("gopls", "clangd", "pyright-langserver"):
+        for name in ("gopls", "clangd", "pyright-langserver", "tsc", "tsgo"):
             (tmp_path / name).touch(mode=0o755)
         environ = {"PATH": str(tmp_path)}
-        names = ["pyright", "gopls", "clangd"]
+        names = ["pyright", "tsgo", "tsc", "gopls", "clangd"]
         assert [each.name for each in find_servers(LspSettings(), environ, discovers=True)] == names
         assert find_servers(LspSettings(), environ) == ()
         assert find_servers(LspSettings(enabled=False), environ, discovers=True) == ()
