@@ -305,7 +305,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     block_images: bool = False
     """Send no pictures: neither those that a person attaches nor those that tools read."""
     max_image_size: PositiveCount = 1_000_000
-    """Largest picture that a person attaches, in bytes."""
+    """Largest picture, in bytes: a larger one is not attached, and that of a tool made smaller."""
     keys: dict[str, str | tuple[str, ...]] = field(default_factory=dict)
     """Keys of the terminal, by action: see docs/terminal.md."""
     aliases: dict[str, str] = field(default_factory=dict)
@@ -334,6 +334,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
             line_limits=self.tool_line_limits,
             truncation=self.truncation,
             web=self.web,
+            max_image_size=self.max_image_size,
         )
 
 

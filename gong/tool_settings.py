@@ -109,6 +109,8 @@ class ToolSettings(Struct, frozen=True):
     """Limits for results that their tool does not cut."""
     web: WebSettings = WebSettings()
     """What is fetched from the web."""
+    max_image_size: PositiveCount = 1_000_000
+    """Largest picture that a tool returns as it is, in bytes."""
 
     def caps(self, name: str, *, by_lines: bool = True) -> OutputCaps:
         """Return the limits of a tool's own text; without `by_lines`, lines only if set."""

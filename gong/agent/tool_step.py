@@ -347,6 +347,7 @@ class _RunningCall:
                 context.request_text,
                 recorder,
             ),
+            max_picture_bytes=context.setup.tuning.max_image_size,
         )
 
     def _report_truncation(self, event: TruncationEvent) -> None:

@@ -110,6 +110,7 @@ class ToolRunner:
     env: LocalEnvironment
     policy: DangerPolicy
     storage: FolderStorage
+    max_picture_bytes: int
 
     async def run_call(self, name: str, arguments: bytes) -> tuple[bytes, int]:
         """Run one call; return its answer as a JSON line, and an exit code."""
@@ -126,7 +127,13 @@ class ToolRunner:
         if not isinstance(prepared, PreparedCall):
             result = prepared
         elif (verdict := await decide_call(self.policy, prepared)).allowed:
-            context = ToolContext(self.env, call.id, lambda _text: None, self.storage)
+            context = ToolContext(
+                self.env,
+                call.id,
+                lambda _text: None,
+                self.storage,
+                max_picture_bytes=self.max_picture_bytes,
+            )
             result = await self.tools.run(prepared, context)
         else:
             result = ToolOutcome.error(verdict.text, kind="PermissionDenied")
@@ -174,7 +181,8 @@ async def _open_runner() -> ToolRunner:
     limits = settings.truncation
     place = limits.storage_dir or build_temporary_path(env.outside.temporary_directory)
     storage = FolderStorage(place, limits.retention_days)
-    return ToolRunner(_build_all_tools(settings), env, floor, storage)
+    tools = _build_all_tools(settings)
+    return ToolRunner(tools, env, floor, storage, settings.max_image_size)
 
 
 def _build_all_tools(settings: config.Settings) -> ToolRegistry:

@@ -85,6 +85,8 @@ MAX_PICTURE_SIDE = 2000
 """Maximum pixels of width and height."""
 MAX_PICTURE_BYTES = 4_718_592
 """4.5 MB: maximum bytes of a picture in base64."""
+MAX_PICTURE_FILE = MAX_PICTURE_BYTES // 4 * 3
+"""Bytes of a picture that has so many in base64."""
 MAX_PICTURE_PIXELS = 89_000_000
 """Maximum pixels to open: a third of a gigabyte in memory."""
 QUALITIES = (85, 70, 55, 40)
@@ -105,9 +107,11 @@ class ResizedPicture(NamedTuple):
     """What it was, turned the way it is shown."""
 
 
-def is_small_enough(data: bytes, size: PictureSize | None) -> bool:
+def is_small_enough(
+    data: bytes, size: PictureSize | None, max_bytes: int = MAX_PICTURE_FILE
+) -> bool:
     """Whether a picture fits unchanged; one of unknown size is judged by its bytes alone."""
-    return count_base64_bytes(data) <= MAX_PICTURE_BYTES and (
+    return len(data) <= min(max_bytes, MAX_PICTURE_FILE) and (
         size is None or max(size) <= MAX_PICTURE_SIDE
     )
 
@@ -117,10 +121,13 @@ def count_base64_bytes(data: bytes) -> int:
     return (len(data) + 2) // 3 * 4
 
 
-def resize_picture(data: bytes, size: PictureSize | None) -> ResizedPicture:
+def resize_picture(
+    data: bytes, size: PictureSize | None, max_bytes: int = MAX_PICTURE_FILE
+) -> ResizedPicture:
     """Return the first of ever smaller versions that fits: of PNG and JPEG whichever is smaller.
 
-    `size` is what the file tells. Raises PillowMissing, or ValueError with what is wrong.
+    `size` is what the file tells, `max_bytes` how many the version may have. Raises PillowMissing,
+    or ValueError with what is wrong.
     """
     if size is not None and size.width * size.height > MAX_PICTURE_PIXELS:
         raise ValueError(f"{size.width}x{size.height} pixels are too many to open")
@@ -140,10 +147,11 @@ def resize_picture(data: bytes, size: PictureSize | None) -> ResizedPicture:
     if (whole.width < whole.height) != (original[0] < original[1]):
         original = original[::-1]
     clear = whole.mode in {"RGBA", "LA", "PA", "La", "RGBa"} or "transparency" in whole.info
-    return _find_fitting_version(whole.convert("RGBA" if clear else "RGB"), PictureSize(*original))
+    picture = whole.convert("RGBA" if clear else "RGB")
+    return _find_fitting_version(picture, PictureSize(*original), min(max_bytes, MAX_PICTURE_FILE))
 
 
-def _find_fitting_version(whole: Image, original: PictureSize) -> ResizedPicture:
+def _find_fitting_version(whole: Image, original: PictureSize, max_bytes: int) -> ResizedPicture:
     from PIL import Image
 
     share = min(1.0, MAX_PICTURE_SIDE / max(original))
@@ -159,7 +167,7 @@ def _find_fitting_version(whole: Image, original: PictureSize) -> ResizedPicture
         for quality in QUALITIES:
             jpeg = _encode_picture(flat, "JPEG", quality=quality)
             encoded = (png, "image/png") if len(png) <= len(jpeg) else (jpeg, "image/jpeg")
-            if count_base64_bytes(encoded[0]) <= MAX_PICTURE_BYTES:
+            if len(encoded[0]) <= max_bytes:
                 return ResizedPicture(*encoded, size, original)
     raise ValueError(f"at {size.width}x{size.height} it is still too large")
 

@@ -20,6 +20,7 @@ from .limits import format_size
 from .output_storage import FolderStorage, build_temporary_path
 from .picture_resize import (
     MAX_PICTURE_BYTES,
+    MAX_PICTURE_FILE,
     MAX_PICTURE_SIDE,
     PillowMissing,
     is_small_enough,
@@ -32,9 +33,7 @@ if TYPE_CHECKING:
     from .picture_resize import PictureSize
     from .tool import ToolContext
 
-PICTURE_LIMITS = (
-    f"{MAX_PICTURE_SIDE}x{MAX_PICTURE_SIDE} pixels and {format_size(MAX_PICTURE_BYTES)} in base64"
-)
+_MODEL_LIMITS = f"{MAX_PICTURE_SIDE}x{MAX_PICTURE_SIDE} pixels"
 
 
 class PictureDetails(Struct, frozen=True):
@@ -54,17 +53,17 @@ class PictureDetails(Struct, frozen=True):
 
 async def show_picture(path: str, data: bytes, mime: str, context: ToolContext) -> ToolOutcome:
     """Return words and the picture, or only words where it is too large and stays so."""
-    size = read_picture_size(data, mime)
+    size, max_bytes = read_picture_size(data, mime), context.max_picture_bytes
     what = f"{path}: {_describe_picture(mime, size, data)}"
-    if is_small_enough(data, size):
+    if is_small_enough(data, size, max_bytes):
         return await _build_picture_result(
             path, f"[Picture {what}]", _ShownPicture(data, mime, size), context
         )
     try:
-        resized = await asyncio.to_thread(resize_picture, data, size)
+        resized = await asyncio.to_thread(resize_picture, data, size, max_bytes)
     except PillowMissing:
         return ToolOutcome.error(
-            f"Cannot show {what}: models take {PICTURE_LIMITS}. Install what makes it smaller:"
+            f"Cannot show {what}: {_describe_limits(max_bytes)}. Install what makes it smaller:"
             " pip install 'gong[images]'. Or make it smaller with bash, then read that."
         )
     except ValueError as error:
@@ -114,6 +113,12 @@ async def _build_picture_result(
     )
     blob = BlobRef(digest, len(data))
     return ToolOutcome((Text(caption), Image(blob=blob, mime=mime)), details)
+
+
+def _describe_limits(max_bytes: int) -> str:
+    if max_bytes < MAX_PICTURE_FILE:
+        return f"models take {_MODEL_LIMITS}, and max_image_size is {format_size(max_bytes)}"
+    return f"models take {_MODEL_LIMITS} and {format_size(MAX_PICTURE_BYTES)} in base64"
 
 
 def _describe_picture(mime: str, size: PictureSize | None, data: bytes) -> str:

@@ -20,6 +20,7 @@ from tape.model.entries import NO_JSON, BlobRef, Block, Content, Text
 from tape.text import replace_surrogates
 
 from .output_storage import TruncationContext
+from .picture_resize import MAX_PICTURE_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Sequence
@@ -331,6 +332,8 @@ class ToolContext:
     """The pages of the web that the session has fetched; None where nothing is kept."""
     ask_about_page: PageReader | None = None
     """Asks a small model about a page; None where there is no session."""
+    max_picture_bytes: int = MAX_PICTURE_FILE
+    """Largest picture that is shown as it is; a larger one is made smaller."""
 
     def describe_output(self) -> TruncationContext:
         """Return whose output is kept, for a storage."""

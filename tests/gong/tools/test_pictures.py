@@ -1,6 +1,8 @@
+import json
 import random
 import subprocess
 import sys
+from base64 import b64encode
 from importlib import import_module
 from io import BytesIO
 from pathlib import Path
@@ -20,8 +22,9 @@ from gong.tools.picture_resize import (
     read_picture_size,
 )
 from gong.tools.tool import ToolContext
-from tape.model.entries import Image, Text, join_texts
+from tape.model.entries import Image, Text, ToolResult, join_texts
 from tape.store.store import Beginning, Store
+from tests.gong.agent.conftest import Stage, call, seen
 
 PNG = b"\x89PNG\r\n\x1a\n\0\0"
 
@@ -193,6 +196,52 @@ def test_limits_hold_to_the_pixel_and_to_the_byte(size, does):
     assert is_small_enough(b"", PictureSize(*size)) is does
     assert is_small_enough(bytes(MAX_PICTURE_BYTES // 4 * 3), None)
     assert not is_small_enough(bytes(MAX_PICTURE_BYTES // 4 * 3 + 1), None)
+
+
+@pytest.mark.parametrize("source", ["file", "notebook", "server"])
+async def test_pictures_of_tools_have_at_most_the_bytes_of_the_setting(
+    env, folder, tmp_path, source
+):
+    """M202: max_image_size, which a person's pictures have to keep, too."""
+    data = picture((300, 200), noise=True)
+    assert len(data) > 100_000
+    storage = FolderStorage(str(tmp_path / "kept"))
+    context = ToolContext(env, "c1", print, storage=storage, max_picture_bytes=30_000)
+    match source:
+        case "file":
+            (folder / "a.png").write_bytes(data)
+            result = await read.run_read(read.ReadArguments("a.png"), context)
+            content = result.content
+        case "notebook":
+            outputs = [{"data": {"image/png": b64encode(data).decode()}}]
+            cells = [{"cell_type": "code", "source": "", "outputs": outputs}]
+            (folder / "a.ipynb").write_text(json.dumps({"cells": cells}))
+            result = await read.run_read(read.ReadArguments("a.ipynb"), context)
+            content = result.content
+        case "server":
+            types, results = import_module("mcp.types"), import_module("gong.mcp.results")
+            blob = {"uri": "a://b", "mimeType": "image/png", "blob": b64encode(data).decode()}
+            resource = types.BlobResourceContents.model_validate(blob)
+            content = await results.build_resource_blocks(resource, context)
+    (block,) = (block for block in content if isinstance(block, Image))
+    kept = (tmp_path / "kept" / block.blob.hash).read_bytes()
+    assert 3_000 < len(kept) <= 30_000
+    assert pillow().open(BytesIO(kept)).size == (300, 200)
+
+
+async def test_the_setting_reaches_what_a_session_reads(tmp_path):
+    """M202"""
+    stage = Stage(tmp_path)
+    (stage.folder / "a.png").write_bytes(picture((300, 200), noise=True))
+    calls = {"tool_calls": [call("read", path="a.png")]}
+    session = await stage.session(calls, {"text": "done"}, max_image_size=30_000)
+    await seen(session, "go")
+    (data,) = (each.data for each in session.recorder.path if isinstance(each.data, ToolResult))
+    (block,) = (block for block in data.content if isinstance(block, Image))
+    assert block.blob.bytes <= 30_000
+    assert ", shown as image/jpeg, 300x200, " in join_texts(data.content)
+    for host in stage.hosts:
+        await host.close()
 
 
 def test_without_pillow_the_result_says_how_to_install_it(tmp_path):
