@@ -523,7 +523,7 @@ def _explain_error(file: Path, text: str, error: str) -> str:
     if not unknown:
         if not key:
             return f"{where}: {error}"
-        choices = ", ".join(map(repr, _list_choices(key)))
+        choices = ", ".join(map(repr, list_choices(key)))
         hint = f": choose one of {choices}" if choices else ""
         return f"{where}: {ERROR_PATH.sub('', error)} for {'.'.join(key)}{hint}"
     near = get_close_matches(unknown[1], list_settings(table), n=1)
@@ -558,8 +558,8 @@ def list_settings(table: tuple[str, ...]) -> list[str]:
     return [field.encode_name for field in getattr(_find_type(table), "fields", ())]
 
 
-def _list_choices(key: tuple[str, ...]) -> tuple[Any, ...]:
-    """Return the values that a setting may have, where they are listed."""
+def list_choices(key: tuple[str, ...]) -> tuple[Any, ...]:
+    """Return the words that a setting may have; none where other values are allowed, too."""
     kind = _find_type(key[:-1])
     types = (field.type for field in getattr(kind, "fields", ()) if field.encode_name == key[-1])
     return tuple(

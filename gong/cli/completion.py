@@ -15,7 +15,7 @@ from tape.cli.environment import name_complete_variable
 from tape.cli.output import as_json, format_examples
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 
 @click.command(
@@ -89,3 +89,20 @@ def list_provider_completions(
         for preset in presets
         if preset.name.startswith(incomplete)
     ]
+
+
+def list_setting_completions(
+    ctx: click.Context, param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Return the keys of settings, or the words that the setting KEY may have."""
+    from ..config import list_choices, list_settings  # only a shell asks
+
+    def list_keys(above: tuple[str, ...]) -> Iterator[str]:
+        for name in list_settings(above):
+            key = (*above, name)
+            yield from [*list_keys(key)] or [".".join(key)]
+
+    is_value = param.name == "value"
+    key = tuple((ctx.params.get("key") or "").split("."))
+    words = [*map(str, list_choices(key))] if is_value else [*list_keys(())]
+    return [CompletionItem(word) for word in words if word.startswith(incomplete)]

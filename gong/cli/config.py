@@ -19,6 +19,7 @@ from tape.text import to_single_line
 
 from ..config import (
     PROJECT_FILE,
+    list_choices,
     list_settings,
     parse_settings,
     read_project_settings,
@@ -29,7 +30,7 @@ from ..errors import ConfigurationError
 from ..private_files import locate_config_file
 from ..project import locate_folder
 from ..trust import read_project, trust_part
-from .options import load_settings
+from .options import complete_setting, load_settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,6 +50,8 @@ class ListedSetting(Struct, frozen=True):
     value: Any
     source: str
     """default, environment, or the path of a file."""
+    choices: tuple[Any, ...] = ()
+    """The words that it may have; empty where it takes other values."""
 
 
 @click.group(
@@ -65,7 +68,7 @@ def config() -> None:
 
 
 @config.command()
-@click.argument("key")
+@click.argument("key", shell_complete=complete_setting)
 @as_json
 def get(key: str, *, as_json: bool) -> None:
     """Print the value of a setting, whether it is set or a default.
@@ -82,8 +85,8 @@ def get(key: str, *, as_json: bool) -> None:
 
 
 @config.command(name="set", context_settings={"ignore_unknown_options": True})
-@click.argument("key")
-@click.argument("value")
+@click.argument("key", shell_complete=complete_setting)
+@click.argument("value", shell_complete=complete_setting)
 @click.option("--project", "of_project", is_flag=True, help="In .gong/config.toml of the project.")
 def set_(key: str, value: str, *, of_project: bool) -> None:
     """Set KEY in your config.toml; comments and order stay.
@@ -141,7 +144,8 @@ def list_(*, as_json: bool) -> None:
     """List all settings with their values and where they come from.
 
     A source is default, environment, or the path of a file: your config.toml, or the one of the
-    project where it is trusted. --json prints [{key, value, source}].
+    project where it is trusted. --json prints [{key, value, source, choices}]; choices are the
+    words that a setting may have, and empty where it takes other values.
     """
     settings = [*_list_sources()]
     if as_json:
@@ -167,7 +171,7 @@ def _list_sources() -> Iterator[ListedSetting]:
         source = "default"
         for name, keys in layers:
             source = name if key in keys else source
-        yield ListedSetting(key, value, source)
+        yield ListedSetting(key, value, source, list_choices(tuple(key.split("."))))
 
 
 def _parse_table(data: bytes) -> dict[str, Any]:

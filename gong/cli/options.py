@@ -45,6 +45,15 @@ def complete_provider(
     return items
 
 
+def complete_setting(
+    ctx: click.Context, param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Return completions of a setting's key or value, as `complete_model` those of a model."""
+    completion = import_module(".completion", __package__)
+    items: list[CompletionItem] = completion.list_setting_completions(ctx, param, incomplete)
+    return items
+
+
 store_option = click.option(
     "--store",
     metavar="PATH",

@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import fields
 
 from gong.cli.run import gong
-from gong.config import Settings
+from gong.config import Settings, list_choices
 from tests.docs.manual import Manual, Verb, table
 
 if TYPE_CHECKING:
@@ -126,7 +126,14 @@ def _settings(of: type[Struct] = Settings, before: str = "") -> Iterator[str]:
         if isinstance(one.default, Struct):
             yield from _settings(type(one.default), f"{before}{one.name}.")
         else:
-            yield f"| `{before}{one.name}` | {_default(one)} | {said.get(one.name, '')} |"
+            means = [said.get(one.name, ""), _choices(f"{before}{one.name}")]
+            yield f"| `{before}{one.name}` | {_default(one)} | {' '.join(filter(None, means))} |"
+
+
+def _choices(key: str) -> str:
+    """Return a sentence with the words that a setting may have; empty where it takes others."""
+    words = [f"`{word}`" for word in list_choices(tuple(key.split(".")))]
+    return f"One of {', '.join(words[:-1])} and {words[-1]}." if words else ""
 
 
 def _default(one: msgspec.structs.FieldInfo) -> str:

@@ -77,6 +77,10 @@ def test_commands_options_and_values(environ, tmp_path):
     assert offer(environ, "gong -m offline/", tmp_path) == ["offline/rules"]
     assert offer(environ, "gong models --provider an", tmp_path) == ["anthropic"]
     assert offer(environ, "gong auth login dee", tmp_path) == ["deepseek"]
+    assert offer(environ, "gong config get permissions.m", tmp_path) == ["permissions.mode"]
+    words = ["accept_edits", "bypass", "default", "dont_ask", "locked", "plan"]
+    assert offer(environ, "gong config set permissions.mode ", tmp_path) == words
+    assert offer(environ, "gong config set max_turns ", tmp_path) == []
 
 
 def test_sessions_and_branches(environ, tmp_path, session):

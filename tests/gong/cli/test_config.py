@@ -57,6 +57,14 @@ def test_list_tells_where_a_value_comes_from(gong, file):
     assert found["compaction.reserve"] == (16384, "default")
 
 
+def test_list_tells_the_words_that_a_setting_may_have(gong):
+    listed = json.loads(gong("config", "list", "--json").stdout)
+    choices = {each["key"]: each["choices"] for each in listed}
+    assert choices["durability"] == ["barrier", "entry", "none"]
+    assert choices["sandbox"] == ["off", "read-only", "workspace-write"]
+    assert choices["max_turns"] == []
+
+
 def test_settings_of_a_project_count_once_they_are_trusted(gong, file, home):
     """M201"""
     file.write_text(MINE + '[permissions]\ndeny = ["Bash(rm:*)"]\n')
