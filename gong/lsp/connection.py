@@ -307,8 +307,11 @@ class LanguageServer:
         if document is None:  # of a file that was not asked about
             return
         version = params.get("version")
+        version = version if isinstance(version, int) else document.version
+        if version < document.checked_version:  # of an older text
+            return
         document.diagnostics = parse_diagnostics(params.get("diagnostics"))
-        document.checked_version = version if isinstance(version, int) else document.version
+        document.checked_version = version
         document.news.set()
 
     def _answer(self, method: str, params: object) -> dict[str, Any]:

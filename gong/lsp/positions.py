@@ -84,4 +84,5 @@ def to_path(uri: str) -> str | None:
         return None
     path = unquote(parts.path)
     is_file = parts.scheme == "file" and parts.netloc in {"", "localhost"} and "\0" not in path
+    is_file = is_file and not (parts.query or parts.fragment)
     return path if is_file else None

@@ -97,6 +97,8 @@ def publish(uri):
         threading.Thread(target=later, daemon=True).start()
     else:
         tell()
+    if "others" in WORDS:
+        send({"method": "textDocument/publishDiagnostics", "params": told})
 
 
 def find(name):

@@ -58,4 +58,6 @@ def test_a_path_is_an_address_and_back():
     path = "/a b/ü#?.py"
     assert to_path(to_uri(path)) == path
     assert to_path("untitled:1") is None
+    assert to_path("file:///a#1") is None
+    assert to_path("file:///a?b") is None
     assert to_path("file://elsewhere/x") is None
