@@ -711,11 +711,12 @@
 
   // --- search ---------------------------------------------------------------------------------
   const find = byId("find");
+  const UNSAID = new Set(["wire", "type", "id", "call_id", "mime"]);
   const collect = (value, out, depth = 0) => {
     if (typeof value === "string") out.push(value);
     else if (isBlob(value)) out.push(value.head || "");
     else if (Array.isArray(value)) value.forEach((one) => collect(one, out, depth + 1));
-    else if (value && typeof value === "object" && depth < 8) Object.entries(value).forEach(([name, one]) => { if (name !== "wire") collect(one, out, depth + 1); });
+    else if (value && typeof value === "object" && depth < 8) Object.entries(value).forEach(([name, one]) => { if (!UNSAID.has(name)) collect(one, out, depth + 1); });
   };
   const SAID = new Set(["user", "assistant", "tool.result", "context", "anchor", "error", "note"]);
   const textOf = (entry) => {

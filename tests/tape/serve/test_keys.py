@@ -77,6 +77,7 @@ def test_a_session_is_gone_through_by_keys(tab, server, sample):
     assert tab.evaluate(f"{FOCUS}.id") == "find"
     tab.keyboard.type("loops")
     tab.wait_for_selector(".side mark")
+    assert tab.locator(".side .text").all_inner_texts() == ["are there other loops like this one?"]
     tab.keyboard.press("Escape")
     assert tab.evaluate(f"{FOCUS} === document.body")
     assert tab.locator(".side mark").count() == 0

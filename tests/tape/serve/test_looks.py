@@ -8,6 +8,8 @@ import pytest
 
 from tape.index.library import open_store
 from tape.model.entries import Text, User
+from tape.pages.html import export_page
+from tape.store.store import Store
 from tests.tape.serve import sample_store
 from tests.tape.serve.conftest import serving
 from tests.tape.serve.test_browser import CHROMIUM, browser
@@ -113,6 +115,21 @@ def test_axe_finds_nothing_serious_in_an_empty_store(browser, tmp_path):
             page.evaluate(f"{AXE};0")
             assert page.evaluate(FIND) == [], path
         page.close()
+
+
+def test_axe_finds_nothing_serious_in_an_exported_page(browser, home, sample, tmp_path):
+    with (
+        Store(home / ".tape").open(sample.basket) as tape,
+        (tmp_path / "a.html").open("wb") as file,
+    ):
+        export_page(tape, file.write)
+    page = browser.new_page(viewport={"width": 400, "height": 860})
+    page.goto((tmp_path / "a.html").as_uri())
+    page.wait_for_selector("html[data-ready]")
+    page.evaluate(f"{AXE};0")
+    page.evaluate(OPEN_ALL)
+    assert page.evaluate(FIND) == []
+    page.close()
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
