@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 import sample
-from measure import MIB, Row, Scale, peak, table
+from measure import MIB, Row, Scale, by_turns, peak, table
 
 from tape.clock import format_timestamp
 from tape.index.library import open_store
@@ -256,6 +256,41 @@ def _first_list_rows(many: Place, tapes: int) -> list[Row]:
     return [
         Row(f"first ls without an index, at {tapes:,} tapes", "reindex", first / again, "×", 1.2)
     ]
+
+
+CONTINUED = 10_000
+"""Tapes of the store in which a session is continued without an index."""
+
+
+def unindexed_rows(path: Path, scale: Scale) -> list[Row]:
+    """Measure the whole of `gong -p`, a new session and one continued, where no index is there."""
+    place = make_place(path / "without", min(CONTINUED, scale.large), turns=1)
+    run_tape(place, "ls")
+    index = [place.store / name for name in ("index.db", "index.writers", "index.checked")]
+    kept = {file: file.read_bytes() for file in index if file.exists()}
+
+    def run(*words: str, has_index: bool) -> float:
+        for file in index:
+            file.unlink(missing_ok=True)
+        for file, data in kept.items() if has_index else ():
+            file.write_bytes(data)
+        return spend(
+            [str(BIN / "gong"), "chat", *words, "-m", "offline/rules", "-p", "hello"],
+            place,
+            place.project,
+        )
+
+    rows = []
+    for name, words in {"gong -p": (), "gong -c -p": ("-c",)}.items():
+        run(*words, has_index=True)
+        pair = by_turns(
+            min(scale.rounds, ROUNDS),
+            lambda words=words: run(*words, has_index=False),
+            lambda words=words: run(*words, has_index=True),
+        )
+        at = f"{name}, no index yet, at {min(CONTINUED, scale.large):,} tapes"
+        rows.append(Row(at, "with its index", pair.ratio, "×", 2, note="processor time"))
+    return rows
 
 
 def _disk_row(path: Path) -> Row:

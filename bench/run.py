@@ -55,6 +55,7 @@ GROUPS = {
     "index": index.index_rows,
     "many": many.many_rows,
     "serve": serve.serve_rows,
+    "unindexed": many.unindexed_rows,
     "masking": masking.masking_rows,
     "llm": llm.llm_rows,
     "pieces": stream.stream_piece_rows,

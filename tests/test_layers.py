@@ -25,7 +25,7 @@ ORDER = {
         *("ids", "folders", "repository", "formats.sessions.registry", "places.reference"),
         *("index.tape_filter", "places.checkout", "index.reader", "index.full_text"),
         *("model", "store", "context", "files", "history", "formats", "index"),
-        *("places", "blame", "check", "store.maintenance", "render"),
+        *("places.newest", "places", "blame", "check", "store.maintenance", "render"),
         *(
             "masking",
             "unite",

@@ -104,7 +104,9 @@ def resume_branch(front: FrontEnd, hit: Hit, ref: str) -> Recorder:
     Raises UsageError for a REF to an earlier entry (that needs a fork), and Busy if another
     program is writing the named branch.
     """
-    reference = find_reference(*front.library, ref, front.folder).reference
+    reference = parse_reference(ref)
+    if reference.tape is not None:  # of a REF without a tape nothing has to be found
+        reference = find_reference(*front.library, ref, front.folder).reference
     is_head = parse_reference(ref).is_bare and hit.head.entry == hit.tape.head().entry
     if reference.names_entry and not is_head:
         raise UsageError(f"{ref} is an earlier entry: use --fork {ref} to continue from there")

@@ -148,6 +148,7 @@ def list_tapes(
     project: str | None = None,
     root: str | None = None,
     limit: int | None = None,
+    waits: bool = True,
 ) -> list[TapeRow]:
     """Return the tapes newest first, at most `limit`.
 
@@ -155,7 +156,7 @@ def list_tapes(
     project it is, or that work at its top; with `root` those of which `list_roots` says it.
 
     A tape that cannot be read is omitted: `find_unlisted` says which and why. Raises NewerFormat or
-    Damaged of the store itself.
+    Damaged of the store itself; without `waits` ManyNewTapes where the index has yet to be made.
     """
     store.check()
     cwd = None if cwd is None else replace_surrogates(cwd)
@@ -176,7 +177,7 @@ def list_tapes(
         ]
         return sorted(here, key=lambda row: (row.updated, row.id), reverse=True)[:limit]
 
-    return ask_index(index, lambda index: index.rows(cwd, limit, project, root), scan)
+    return ask_index(index, lambda index: index.rows(cwd, limit, project, root, waits=waits), scan)
 
 
 def read_tape_rows(store: Store, index: Index | None, tapes: Sequence[str]) -> list[TapeRow]:

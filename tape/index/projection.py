@@ -222,9 +222,13 @@ class Index:
         limit: int | None,
         project: str | None = None,
         root: str | None = None,
+        *,
+        waits: bool = True,
     ) -> list[TapeRow]:
         """Return the tapes newest first; raise as `answer` does."""
-        return self.answer(lambda db: lookups.select_tape_rows(db, cwd, limit, project, root))
+        return self.answer(
+            lambda db: lookups.select_tape_rows(db, cwd, limit, project, root), waits=waits
+        )
 
     def folders(self, prefix: str) -> list[str]:
         """Return the folders of tapes whose id begins with `prefix`; raise as `answer` does."""
@@ -266,12 +270,13 @@ class Index:
         if db is not None:
             db.close()
 
-    def answer(self, question: Callable[[Connection], T]) -> T:
+    def answer(self, question: Callable[[Connection], T], *, waits: bool = True) -> T:
         """Catch up and answer on one file: one created in between is empty.
 
         Indexes what is new: in tapes being written, and of tapes that were added or removed. A
         question may be called twice. Raises sqlite3.Error or OSError if the index cannot be opened
-        or written, NewerFormat or Damaged of the store itself.
+        or written, NewerFormat or Damaged of the store itself; without `waits` ManyNewTapes where
+        it would have to be rebuilt first.
         """
         may_stop = self._rebuild is not None and not self._has_filled
 
@@ -283,6 +288,8 @@ class Index:
         try:
             return self._run_with_recovery(work)
         except ManyNewTapes:
+            if not waits:
+                raise
             may_stop = False
             self._fill_at_once()
             return self._run_with_recovery(work)

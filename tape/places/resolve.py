@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..errors import Ambiguous, NotFound, TapeError, UsageError
 from ..folders import locate_repository
 from ..ids import is_id_prefix
+from ..index.database import ManyNewTapes
 from ..index.library import ask_index, list_newest_tapes, list_tapes, read_tape_row
 from ..index.tape_filter import TapeFilter
 from ..store.packed import PACKED_SUFFIX
@@ -34,6 +35,7 @@ from ..store.refs import is_ref_name, read_head_at
 from ..store.tape import Hit
 from ..store.tape_folder import get_tape_name
 from .checkout import find_checkout
+from .newest import TapePlace, TooMuch, find_newest_tape
 from .reference import (
     MIN_SURE_DIGITS,
     Reference,
@@ -192,13 +194,27 @@ def find_tape_elsewhere(store: Store, index: Index | None, cwd: str) -> TapeRow 
     return rows[0] if rows else None
 
 
-def find_tape_here(store: Store, index: Index | None, cwd: str) -> TapeRow | None:
-    """Return the newest tape that works in a folder now, else the newest of its repository."""
-    here = list_tapes(store, index, cwd=cwd, limit=1)
+def find_tape_here(store: Store, index: Index | None, cwd: str) -> TapePlace | None:
+    """Return the newest tape that works in a folder now, else the newest of its repository.
+
+    Waits for no index that has yet to be made, unless the files tell it later.
+    """
+    try:
+        return _list_tape_here(store, index, cwd, waits=False)
+    except ManyNewTapes:
+        with suppress(TooMuch):
+            return find_newest_tape(store, cwd, locate_repository(cwd))
+    return _list_tape_here(store, index, cwd, waits=True)
+
+
+def _list_tape_here(
+    store: Store, index: Index | None, cwd: str, *, waits: bool
+) -> TapePlace | None:
+    here = list_tapes(store, index, cwd=cwd, limit=1, waits=waits)
     root = None if here else locate_repository(cwd)
     if root is not None:
-        here = list_tapes(store, index, project=root, limit=1)
-    return here[0] if here else None
+        here = list_tapes(store, index, project=root, limit=1, waits=waits)
+    return TapePlace(here[0].id, here[0].folder) if here else None
 
 
 def _find_meant_tape(
