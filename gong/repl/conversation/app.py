@@ -61,13 +61,10 @@ from ..draw.picker import choose_command
 from ..draw.screen import Screen
 from ..draw.side_pane import render_side_pane
 from ..draw.status_line import (
-    SessionUsage,
     StatusFacts,
     choose_next_mode,
-    measure_usage,
     render_activity,
     render_status_line,
-    update_usage,
 )
 from ..draw.terminal import Terminal
 from ..typing.prompt_input import PromptInput
@@ -77,7 +74,7 @@ from .greeting import format_model, render_continuation, render_goodbye, render_
 from .keys import RepeatedKeys, bind_keys
 from .model_question import ModelQuestion, QuestionKeys
 from .open_question import OpenQuestion
-from .session_cost import SessionCost
+from .session_meter import SessionMeter
 from .waiting_input import WaitingInput
 
 if TYPE_CHECKING:
@@ -168,11 +165,8 @@ class _Conversation:
         self.terminal.theme = host.models.settings.terminal.theme
         self.tasks = asyncio.TaskGroup()
         self.terminal.run_before_keys(self._note_key)
-        self.used = SessionUsage()
-        self.cost = SessionCost(self.session, host.library.store.open)
+        self.meter = SessionMeter(self.session, host.library.store.open, self.terminal.refresh)
         self.remote = RemoteWatch(host.library.store)
-        self.measuring: asyncio.Task[None] | None = None
-        """Reads what the session has cost."""
         self.model_question: ModelQuestion | None = None
         """The question of the model that the next lines answer."""
         self.todos = self.session.todos
@@ -200,14 +194,13 @@ class _Conversation:
         return FullScreenTerminal(*parts, menu=typing.menu.render, panes=self._list_pane_lines)
 
     def _list_pane_lines(self, columns: int) -> list[StyledLine]:
-        usage = [text for text in (self.used.format_context(), self.cost.format()) if text]
-        return render_side_pane(self.session, usage, self.todos, columns)
+        return render_side_pane(self.session, self.meter.list_texts(), self.todos, columns)
 
     async def serve_terminal(self, typed: TypedAhead) -> ConversationEnd:
         """Serve the terminal until the user quits, or chooses another session."""
         self._print_greeting()
         self.terminal.flush()
-        self.used = measure_usage(self.session)
+        self.meter.measure_usage()
         loop = asyncio.get_running_loop()
         handle_error = loop.get_exception_handler()
         loop.set_exception_handler(lambda _, context: self._report_error(context))
@@ -218,7 +211,7 @@ class _Conversation:
                 drawing = self.tasks.create_task(self.terminal.draw())
                 if (recorder := self.session.recorder) is not None:
                     self.tasks.create_task(self._report_changed_files(recorder))
-                    self.measuring = self.tasks.create_task(self._measure_cost())
+                    self.meter.read_cost(self.tasks)
                 try:
                     with (
                         signals.handle_signals(signals.HANG_UPS, self._handle_hang_up),
@@ -227,8 +220,7 @@ class _Conversation:
                         await self._read_terminal(typed)
                 finally:
                     drawing.cancel()
-                    if self.measuring is not None:
-                        self.measuring.cancel()
+                    self.meter.stop_reading()
                     unsent = self.waiting.list_texts()
                     self.waiting.take_held()
                     self.run.stop()
@@ -250,12 +242,6 @@ class _Conversation:
         if text not in self.reported:  # one while drawing would come with each frame
             self.reported.add(text)
             self.terminal.print(self.screen.remark(text, "error"))
-
-    async def _measure_cost(self) -> None:
-        """Find out what the session has cost, and show it."""
-        with suppress(*_EXPECTED_ERRORS):  # the next command that reads the path reports them
-            await self.cost.measure()
-        self.terminal.refresh()
 
     async def _report_changed_files(self, recorder: Recorder) -> None:
         """Say which files somebody changed since the session that is continued."""
@@ -463,7 +449,7 @@ class _Conversation:
 
     def _note_event(self, event: Event) -> None:
         """Note the state of a run as soon as its event is sent, before the event is shown."""
-        self.used = update_usage(self.used, self.session, event)
+        self.meter.take_event(event)
         self._notify_user(event)
         self.run.take_event(event)
         self.waiting.take_event(event)
@@ -567,9 +553,9 @@ class _Conversation:
         if reply.draft and not self.terminal.draft.text:
             self.terminal.draft.insert_text(reply.draft)
         if not self.run.is_active:
-            self.used, self.todos = measure_usage(self.session), self.session.todos
-            if self.cost.is_outdated():
-                self.measuring = self.tasks.create_task(self._measure_cost())
+            self.meter.measure_usage()
+            self.todos = self.session.todos
+            self.meter.read_cost_again(self.tasks)
 
     async def _print_later(self, later: Awaitable[CommandReply]) -> None:
         """Print what a command says once it has ended."""
@@ -624,7 +610,7 @@ class _Conversation:
             self.terminal.print(self.screen.remark(_describe_error(error), "error"))
         self.run.end()
         self.screen.clear_run()
-        self.used = measure_usage(self.session)
+        self.meter.measure_usage()
         if not self.terminal.has_left and (held := self.waiting.take_held()):
             self._begin_prompt(held)
 
@@ -670,8 +656,8 @@ class _Conversation:
             self.session.permission,
             format_model(self.session, format_model_name(self.host), ":"),
             recorder.branch if recorder else "new session",
-            self.used,
-            self.cost.format(),
+            self.meter.usage,
+            self.meter.format_cost(),
             len(self.waiting.list_texts()),
             len(self.session.run_state.background.running),
             tuple(state),
