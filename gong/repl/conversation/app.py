@@ -44,7 +44,6 @@ from ...agent.events import (
     SessionNamed,
     SubagentEnd,
     TodosChanged,
-    ToolExecutionEnd,
     Warn,
 )
 from ...context.remote_state import RemoteWatch
@@ -72,7 +71,7 @@ from .current_run import CurrentRun
 from .first_prompt import TypedAhead
 from .greeting import format_model, render_continuation, render_goodbye, render_greeting
 from .keys import RepeatedKeys, bind_keys
-from .model_question import ModelQuestion, QuestionKeys
+from .model_question import OpenModelQuestion
 from .open_question import OpenQuestion
 from .session_meter import SessionMeter
 from .waiting_input import WaitingInput
@@ -142,7 +141,7 @@ class _Conversation:
         *,
         full_screen: bool = False,
     ) -> None:
-        self.host, self.session, self.clock = host, host.session, clock
+        self.host, self.session = host, host.session
         self.shown_turns, self.is_full_screen = shown_turns, full_screen
         self.agents = AgentCards(clock)
         self.screen = Screen(
@@ -152,23 +151,24 @@ class _Conversation:
         )
         self.typing = PromptInput(
             host,
-            {name: (one.argument, one.about) for name, one in COMMANDS.items()},
+            {name: (command.argument, command.about) for name, command in COMMANDS.items()},
             lambda: self.terminal,
-            lambda said: self.terminal.print(self.screen.reply(said, failed=False)),
+            lambda text: self.terminal.print(self.screen.reply(text, failed=False)),
         )
         self.question = OpenQuestion(self.session, lambda: self.terminal, self.screen, clock)
+        self.model_question = OpenModelQuestion(
+            self.session, lambda: self.terminal.draft, lambda: self.question.is_open, clock
+        )
         self.run = CurrentRun(self.session.abort, clock)
         self.waiting = WaitingInput(self.session)
         self.presses = RepeatedKeys(clock)
         self.terminal = self._build_terminal(full_screen=full_screen)
-        self.terminal.is_asking = lambda: self.question.is_open or self.model_question is not None
+        self.terminal.is_asking = lambda: self.question.is_open or self.model_question.is_open
         self.terminal.theme = host.models.settings.terminal.theme
         self.tasks = asyncio.TaskGroup()
         self.terminal.run_before_keys(self._note_key)
         self.meter = SessionMeter(self.session, host.library.store.open, self.terminal.refresh)
         self.remote = RemoteWatch(host.library.store)
-        self.model_question: ModelQuestion | None = None
-        """The question of the model that the next lines answer."""
         self.todos = self.session.todos
         self.reported: set[str] = set()
         """The errors of keys and tasks that were said."""
@@ -289,11 +289,7 @@ class _Conversation:
                 "thinking": self._switch_thinking,
             },
         )
-        QuestionKeys(
-            lambda: self.model_question if not self.question.is_open else None,
-            lambda: self.terminal.draft,
-            self._finish_answer,
-        ).bind(keys)
+        self.model_question.add_keys(keys)
         return keys
 
     def _may_take_back(self) -> bool:
@@ -360,8 +356,7 @@ class _Conversation:
         """Note a key before its own action runs."""
         self.presses.note_key()
         self.question.note_key()
-        if self.model_question is not None:
-            self.model_question.note_key()
+        self.model_question.note_key()
 
     def _is_timed(self) -> bool:
         """Whether the status line changes with time alone, or did a moment ago."""
@@ -384,27 +379,15 @@ class _Conversation:
             self.terminal.print(self.screen.prompt(text))
             self.typing.run_shell(text)
             self.spoken = True
-        elif self.model_question is None and text.strip() in _LEAVING_WORDS:
+        elif not self.model_question.is_open and text.strip() in _LEAVING_WORDS:
             self.terminal.leave()
-        elif self.model_question is not None and not self.model_question.has_draft:
-            self._answer_choice(self.model_question, clean_words(text))
+        elif self.model_question.takes_lines:
+            self.model_question.take_line(clean_words(text))
         elif self.run.is_active:
             self._send_words(text, self.session.steer)
-            if self.model_question is not None:
-                self.model_question.has_draft = False
+            self.model_question.end_draft()
         else:
             self._begin_prompt(text)
-
-    def _answer_choice(self, question: ModelQuestion, line: str) -> None:
-        """Take a line as the answer to the model's question; the last one goes to the session."""
-        question.take_line(line)
-        self._finish_answer(question)
-
-    def _finish_answer(self, question: ModelQuestion) -> None:
-        """Pass the answers to the model's questions on, once there is one to each."""
-        if question.is_answered:
-            self.model_question = None
-            question.answer(self.session)
 
     def _take_lines(self, lines: Sequence[str], at_start: bool) -> None:
         """Take lines in turn, until one of them leaves this prompt; `at_start` the draft, too."""
@@ -453,23 +436,16 @@ class _Conversation:
         self._notify_user(event)
         self.run.take_event(event)
         self.waiting.take_event(event)
+        self.model_question.take_event(event)
         match event:
             case ApprovalRequested():
                 self.question.open(event)
                 self._print_agent_question(event)
             case SubagentEnd(in_background=True):
                 self.terminal.print([describe_end(event)])
-            case QuestionAsked(waits=True) | PlanProposed(waits=True):
-                has_draft = bool(self.terminal.draft.text.strip())
-                self.model_question = ModelQuestion(event, has_draft=has_draft, clock=self.clock)
             case TodosChanged(todos=todos):
                 self.todos = todos
-            case ToolExecutionEnd() if (
-                self.model_question and self.model_question.id == event.call_id
-            ):
-                self.model_question = None
             case RunEnd():
-                self.model_question = None
                 self.question.forget()
             case SessionNamed():
                 self.terminal.refresh()  # it has a cost
@@ -629,9 +605,7 @@ class _Conversation:
 
     def _list_live_lines(self) -> list[StyledLine]:
         columns = self.terminal.columns
-        question = self.question.render(columns)
-        if not question and self.model_question is not None:
-            question = self.model_question.render(columns)
+        question = self.question.render(columns) or self.model_question.render(columns)
         todos = [] if question else render_todos(self.todos, columns)
         live, queue = self.screen.live(columns), render_queue(self.waiting.list_lines(), columns)
         shell = self.typing.render_output(columns)
@@ -645,7 +619,7 @@ class _Conversation:
             state.append("Ctrl+C again quits")
         if awaited := self.question.describe_state():
             state.append(awaited)
-        elif self.model_question is not None:
+        elif self.model_question.is_open:
             state.append("waits for your answer")
         elif self.run.is_active:
             state += render_activity(self.run.seconds, self.screen.doing, self.screen.turn)

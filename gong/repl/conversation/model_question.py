@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from prompt_toolkit.filters import Condition, has_completions
 
-from ...agent.events import PlanProposed
+from ...agent.events import PlanProposed, QuestionAsked, RunEnd, ToolExecutionEnd
 from ..draw.panels import PLAN_CHOICES, OpenChoice, build_choices, render_choices
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from prompt_toolkit.buffer import Buffer
     from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
-    from ...agent.events import QuestionAsked
+    from ...agent.events import Event
     from ...agent.session import Session
     from ..draw.choice_list import ChoiceList
     from ..draw.lines import StyledLine
@@ -137,20 +137,76 @@ class ModelQuestion:
         session.answer(self.id, approve=is_approved, reason=reason)
 
 
-class QuestionKeys:
-    """The keys that answer the question that is open, if one is."""
+class OpenModelQuestion:
+    """The question of the model that waits for a person, if one does, and the keys that answer."""
 
     def __init__(
         self,
-        find: Callable[[], ModelQuestion | None],
+        session: Session,
         draft: Callable[[], Buffer],
-        finish: Callable[[ModelQuestion], None],
+        is_hidden: Callable[[], bool],
+        clock: Callable[[], float],
     ) -> None:
-        """`find` returns the open question; `finish` is called once it has an answer."""
-        self._find, self._draft, self._finish = find, draft, finish
+        """`is_hidden` returns whether another question is shown in its place."""
+        self._session, self._draft, self._is_hidden = session, draft, is_hidden
+        self._clock = clock
+        self._question: ModelQuestion | None = None
 
-    def bind(self, keys: KeyBindings) -> None:
-        """Bind the keys."""
+    @property
+    def is_open(self) -> bool:
+        """Whether the model asks."""
+        return self._question is not None
+
+    @property
+    def takes_lines(self) -> bool:
+        """Whether the next line is an answer: one begun before the question came is none."""
+        return self._question is not None and not self._question.has_draft
+
+    def take_event(self, event: Event) -> None:
+        """Open a question that is asked; forget it where its call or the run has ended."""
+        match event:
+            case QuestionAsked(waits=True) | PlanProposed(waits=True):
+                has_draft = bool(self._draft().text.strip())
+                self._question = ModelQuestion(event, has_draft=has_draft, clock=self._clock)
+            case ToolExecutionEnd(call_id=call_id):
+                if self._question is not None and self._question.id == call_id:
+                    self._question = None
+            case RunEnd():
+                self._question = None
+            case _:
+                pass
+
+    def take_line(self, line: str) -> None:
+        """Take a line as an answer; the last one goes to the session."""
+        if self._question is not None:
+            self._question.take_line(line)
+            self._finish(self._question)
+
+    def end_draft(self) -> None:
+        """Take the lines from now on: the one that was begun before is sent."""
+        if self._question is not None:
+            self._question.has_draft = False
+
+    def note_key(self) -> None:
+        """Note that a key is pressed."""
+        if self._question is not None:
+            self._question.note_key()
+
+    def render(self, columns: int) -> list[StyledLine]:
+        """Return the question with its answers; nothing without one."""
+        return [] if self._question is None else self._question.render(columns)
+
+    def _find(self) -> ModelQuestion | None:
+        return None if self._is_hidden() else self._question
+
+    def _finish(self, question: ModelQuestion) -> None:
+        """Pass the answers on, once there is one to each question."""
+        if question.is_answered:
+            self._question = None
+            question.answer(self._session)
+
+    def add_keys(self, keys: KeyBindings) -> None:
+        """Bind the keys that answer."""
         free = Condition(lambda: self._find_free() is not None)
         listed = Condition(lambda: self._find_listed() is not None)
         several = Condition(self._may_take_several)
