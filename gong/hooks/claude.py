@@ -6,7 +6,7 @@ gong's own words.
 
 from __future__ import annotations
 
-import os.path
+import posixpath
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -107,7 +107,8 @@ def build_tool_input(tool: str, args: Mapping[str, Any], cwd: str) -> dict[str, 
         if own in tool_input:
             tool_input.setdefault(name, tool_input[own])
     if isinstance(path := tool_input.get("file_path"), str):
-        tool_input["file_path"] = os.path.normpath(os.path.join(cwd, os.path.expanduser(path)))  # noqa: PTH111, PTH118 (a text)
+        path = posixpath.join(cwd, posixpath.expanduser(path))
+        tool_input["file_path"] = posixpath.normpath(path)
     return tool_input
 
 

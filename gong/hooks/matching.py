@@ -20,7 +20,7 @@ would rather run once too often.
 
 from __future__ import annotations
 
-import os.path
+import posixpath
 import re
 from contextlib import suppress
 from functools import cache
@@ -136,11 +136,11 @@ def _is_like_text(text: str, pattern: str) -> bool:
 
 
 def _is_like_path(path: str, pattern: str, cwd: str) -> bool:
-    path = os.path.normpath(os.path.join(cwd, path))  # noqa: PTH118 (a text)
+    path = posixpath.normpath(posixpath.join(cwd, path))
     spelled = pattern.replace("//", "/", 1) if pattern[:2] == "//" else pattern
-    path_pattern = os.path.expanduser(spelled)  # noqa: PTH111
-    if not os.path.isabs(path_pattern):  # noqa: PTH117
-        path, path_pattern = os.path.relpath(path, cwd), path_pattern.removeprefix("./")
+    path_pattern = posixpath.expanduser(spelled)
+    if not posixpath.isabs(path_pattern):
+        path, path_pattern = posixpath.relpath(path, cwd), path_pattern.removeprefix("./")
     glob = _compile_glob(path_pattern, paths=True)
     if "/" not in path_pattern:  # as in .gitignore: a name matches in every folder
         return any(glob.match(part) for part in path.split("/"))

@@ -478,7 +478,7 @@ def build_policy(
     Raises ConfigurationError for a wrong rule or mode.
     """
     home = environ.get("HOME", "/")
-    folders = (os.path.expanduser(folder) for folder in settings.folders)  # noqa: PTH111 (by letters)
+    folders = map(posixpath.expanduser, settings.folders)
     return PermissionPolicy(
         cwd,
         home,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import posixpath
 from typing import TYPE_CHECKING
 
 from tape.model.entries import ToolResult
@@ -33,7 +33,7 @@ def render_side_pane(
         f"{command.shell_id}  {command.command}" for command in session.run_state.background.running
     ]
     files = [
-        f"{letter} {os.path.relpath(path, folder)}"
+        f"{letter} {posixpath.relpath(path, folder)}"
         for path, letter in list_changed_files(session)[-_MAX_FILES:]
     ]
     work = (
@@ -61,7 +61,7 @@ def list_changed_files(session: Session) -> list[tuple[str, str]]:
     for entry in session.recorder.path if session.recorder else ():
         if isinstance(entry.data, ToolResult):
             for file in entry.data.files:
-                path = os.path.join(session.setup.env.working_directory, file.path)  # noqa: PTH118 (a text)
+                path = posixpath.join(session.setup.env.working_directory, file.path)
                 changed.pop(path, None)
                 changed[path] = _LETTERS.get(file.op, "M")
     return list(changed.items())
