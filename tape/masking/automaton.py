@@ -37,6 +37,9 @@ _ESCAPES = (
     *((rb"\n", b"\n"), (rb"\r", b"\r"), (rb"\t", b"\t"), (rb"\b", b"\b"), (rb"\f", b"\f")),
     *((b"\1", b'"'), (b"\0", b"\\")),
 )
+_MARKS = (rb"\u0000", rb"\u0001")
+_UNICODE_ESCAPES = re.compile(rb"(?:\\u[0-9a-fA-F]{4})+")
+_NOTHING: frozenset[str] = frozenset()
 
 
 class Automaton:
@@ -50,29 +53,48 @@ class Automaton:
         options.log_errors = False
         self._set = re2.Set.SearchSet(options)
         self._always = self._set.Add("")  # matches every text: without it RE2 gave up
-        for expression in expressions:
-            self._set.Add(build_wider_expression(expression))
+        self._expressions = {
+            self._set.Add(build_wider_expression(expression)): expression
+            for expression in expressions
+        }
         self._set.Compile()
 
-    def may_match(self, text: bytes) -> bool:
-        """Return whether an expression may match in a text in UTF-8."""
+    def find(self, text: bytes) -> frozenset[str] | None:
+        """Return the expressions that may match in a text in UTF-8; None for all of them."""
         if not text.isascii() and _FOLDED.search(text):
-            return True
-        return bool(self._set.Match(text) != [self._always])
+            return None
+        numbers = self._set.Match(text)
+        if numbers == [self._always]:  # as nearly always
+            return _NOTHING
+        if self._always not in numbers:
+            return None
+        return frozenset(self._expressions[n] for n in numbers if n != self._always)
 
-    def may_match_json(self, data: bytes) -> bool:
-        """Return whether one may match in a string of compact JSON, or in `name:"value`."""
-        text = data
-        if b"\\" in text:
-            if rb"\u" in text or rb"\/" in text or b"\0" in text or b"\1" in text:
-                return True
-            # A backslash and a quote of a string are marked until the quotes of JSON are known
-            text = text.replace(b"\\\\", b"\0").replace(rb"\"", b"\1").replace(b'":"', b':"')
-            for escape, character in _ESCAPES:
-                text = text.replace(escape, character)
-        else:
-            text = text.replace(b'":"', b':"')
-        return self.may_match(text)
+    def find_in_json(self, data: bytes) -> frozenset[str] | None:
+        """Return those that may match in a string of compact JSON, or in `name:"value`.
+
+        None for all of them.
+        """
+        if b"\\" not in data:
+            return self.find(data.replace(b'":"', b':"'))
+        if b"\0" in data or b"\1" in data or any(escape in data for escape in _MARKS):
+            return None
+        # A backslash and a quote of a string are marked until the quotes of JSON are known
+        text = data.replace(b"\\\\", b"\0").replace(rb"\"", b"\1").replace(b'":"', b':"')
+        for escape, character in _ESCAPES:
+            text = text.replace(escape, character)
+        if rb"\u" not in text and rb"\/" not in text:
+            return self.find(text)
+        # The value of a member is read behind its name as JSON has it, with its escapes
+        escaped = self.find(text)
+        unescaped = self.find(_UNICODE_ESCAPES.sub(_decode_escapes, text.replace(rb"\/", b"/")))
+        return None if escaped is None or unescaped is None else escaped | unescaped
+
+
+def _decode_escapes(match: re.Match[bytes]) -> bytes:
+    """Return the UTF-8 of escapes; a surrogate without its other half becomes U+FFFD."""
+    units = bytes.fromhex(match[0].replace(rb"\u", b"").decode())
+    return units.decode("utf-16-be", "replace").encode()
 
 
 @cache

@@ -78,19 +78,21 @@ _ENCODED_MARK = "[redacted:base64]"
 
 def mask_text(text: str) -> MaskedText:
     """Return a text with its secrets masked."""
-    if not _may_hold_secret(text):
+    likely = _find_likely(text)
+    if likely is not None and not likely:
         return MaskedText(text, 0)
-    masked = _apply_patterns(text, _select_patterns(text))
-    encoded = _mask_encoded(masked.text)
+    masked = _apply_patterns(text, _select_patterns(text), likely)
+    encoded = _mask_encoded(masked, likely)
     return MaskedText(encoded.text, masked.secrets + encoded.secrets)
 
 
 def find_secrets(text: str) -> list[FoundSecret]:
     """Return what `mask_text` masks in a text, each part with its kind."""
     secrets: list[FoundSecret] = []
-    if not _may_hold_secret(text):
+    likely = _find_likely(text)
+    if likely is not None and not likely:
         return secrets
-    masked = _apply_patterns(text, _select_patterns(text), secrets)
+    masked = _apply_patterns(text, _select_patterns(text), likely, secrets)
     encoded = (match[0] for match in _ENCODED.finditer(masked.text) if _is_encoded_secret(match[0]))
     return [*secrets, *(FoundSecret("base64", value) for value in encoded)]
 
@@ -100,18 +102,26 @@ def _get_automaton() -> Automaton | None:
     return build_automaton((*(pattern.text for pattern in PATTERNS), _ENCODED.pattern))
 
 
-def _may_hold_secret(text: str) -> bool:
-    """Return whether anything can be masked in a text: nearly always not, which one pass tells."""
+def _find_likely(text: str) -> frozenset[str] | None:
+    """Return the expressions that may match in a text, nearly always none; None for all of them.
+
+    One pass tells.
+    """
     automaton = _get_automaton()
     try:
-        return automaton is None or automaton.may_match(text.encode())
+        return None if automaton is None else automaton.find(text.encode())
     except UnicodeEncodeError:  # a surrogate
-        return True
+        return None
 
 
-def _mask_encoded(text: str) -> MaskedText:
-    """Mask what holds a secret when it is decoded: a line of an environment in base64."""
-    secrets = 0
+def _mask_encoded(masked: MaskedText, likely: frozenset[str] | None) -> MaskedText:
+    """Mask what holds a secret when it is decoded: a line of an environment in base64.
+
+    `likely` are the expressions that may match in the text as it was before anything was masked.
+    """
+    text, secrets = masked.text, 0
+    if not masked.secrets and likely is not None and _ENCODED.pattern not in likely:
+        return MaskedText(text, 0)
 
     def mask(match: re.Match[str]) -> str:
         nonlocal secrets
@@ -130,7 +140,7 @@ def _is_encoded_secret(word: str) -> bool:
         return False
     if not decoded.replace("\n", "").replace("\r", "").replace("\t", "").isprintable():
         return False
-    return _apply_patterns(decoded, _select_patterns(decoded)).secrets > 0
+    return _apply_patterns(decoded, _select_patterns(decoded), None).secrets > 0
 
 
 def _may_hold_encoded_secret(text: str) -> bool:
@@ -150,11 +160,19 @@ def _select_patterns(text: str) -> list[SecretPattern]:
 
 
 def _apply_patterns(
-    text: str, patterns: list[SecretPattern], values: list[FoundSecret] | None = None
+    text: str,
+    patterns: list[SecretPattern],
+    likely: frozenset[str] | None,
+    values: list[FoundSecret] | None = None,
 ) -> MaskedText:
-    """Mask what patterns find; `values` gets what that was."""
+    """Mask what patterns find; `values` gets what that was.
+
+    Only those whose expression is `likely` to match are tried, all of them if that is None.
+    """
     secrets = 0
     for pattern in patterns:
+        if likely is not None and pattern.text not in likely:
+            continue
         group = "secret" if "secret" in pattern.expression.groupindex else 0
         marker = f"[redacted:{pattern.kind}]"
 
@@ -170,7 +188,9 @@ def _apply_patterns(
             return f"{match[0][:start]}{marker}{match[0][end:]}"
 
         text, count = pattern.expression.subn(mask, text)
-        secrets += count
+        if count:  # in a text that changed, others may match
+            secrets += count
+            likely = _find_likely(text) if likely is not None else None
     return MaskedText(text, secrets)
 
 
@@ -187,7 +207,8 @@ def mask_json(
     both as JSON.
     """
     automaton = _get_automaton()
-    if automaton is not None and not automaton.may_match_json(data):
+    likely = None if automaton is None else automaton.find_in_json(data)
+    if likely is not None and not likely:
         return MaskedJson(data, 0)
     if any(escape in data for escape in _HIDING_ESCAPES):
         patterns = list(PATTERNS)
@@ -203,24 +224,26 @@ def mask_json(
         name, value = match.groups(b"")
         if is_sealed(name, value):
             return match[0]
-        new_name, in_name = _mask_json_string(name[:-1], patterns) if name else (b"", 0)
-        new_value, in_value = _mask_json_string(value, patterns, b"" if in_name else name)
+        new_name, in_name = _mask_json_string(name[:-1], patterns, likely) if name else (b"", 0)
+        new_value, in_value = _mask_json_string(value, patterns, likely, b"" if in_name else name)
         secrets += in_name + in_value
         return (new_name + b":" if name else b"") + new_value
 
     return MaskedJson(_JSON_MEMBER.sub(mask, data), secrets)
 
 
-def _mask_json_string(token: bytes, patterns: list[SecretPattern], name: bytes = b"") -> MaskedJson:
+def _mask_json_string(
+    token: bytes, patterns: list[SecretPattern], likely: frozenset[str] | None, name: bytes = b""
+) -> MaskedJson:
     """Mask one string of JSON; the member `name` may imply that its value is secret."""
     try:
         text: str = msgspec.json.decode(token)
     except (ValueError, RecursionError):  # not valid text, so no pattern applies
         return MaskedJson(token, 0)
     before = name[1:-1].decode("utf-8", "replace") if _SECRET_NAME.search(name) else ""
-    new, secrets = _apply_patterns(f'{before}:"{text}"' if before else text, patterns)
+    new, secrets = _apply_patterns(f'{before}:"{text}"' if before else text, patterns, likely)
     new = new[len(before) + 2 : -1] if before else new
-    new, encoded = _mask_encoded(new)
+    new, encoded = _mask_encoded(MaskedText(new, secrets), likely)
     if not secrets + encoded:
         return MaskedJson(token, 0)
     return MaskedJson(msgspec.json.encode(new), secrets + encoded)
