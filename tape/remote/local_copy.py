@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from ..store.store import Store
+    from ..unite.stores import TapeOutcome
     from .remote import Remote
 
 _NAME = "origin"
@@ -58,9 +59,12 @@ def _update_copy(url: str, home: Path) -> tuple[str, ...]:
             add_remote(store, _NAME, KnownRemote(url, raw=True, mode="barrier"))
         try:
             with open_copied_remote(home) as remote:
-                return _pull_all(store, remote)
+                outcomes = _pull_all(store, remote)
         except RemoteUnavailable as error:
             return (f"{error}; what is here is as of the last pull",)
+    return tuple(
+        f"{outcome.tape[:SHORT]}: {outcome.error}" for outcome in outcomes if outcome.error
+    )
 
 
 def open_copied_remote(home: str | os.PathLike[str]) -> Remote:
@@ -68,15 +72,16 @@ def open_copied_remote(home: str | os.PathLike[str]) -> Remote:
     return open_named(Path(home), _NAME, read_registry(Path(home)).remotes[_NAME])
 
 
-def pull_copy(home: str | os.PathLike[str], remote: Remote) -> tuple[str, ...]:
-    """Pull the copy in a folder, and return what went wrong with tapes; raise RemoteUnavailable."""
+def pull_copy(home: str | os.PathLike[str], remote: Remote) -> int:
+    """Pull the copy in a folder, and return how many tapes could not be; raise RemoteUnavailable.
+
+    Those that are in the trash here stay there and are none of them.
+    """
     with open_store(home) as (store, _):
-        return _pull_all(store, remote)
+        outcomes = _pull_all(store, remote)
+    return sum(outcome.error is not None and not outcome.is_trashed for outcome in outcomes)
 
 
-def _pull_all(store: Store, remote: Remote) -> tuple[str, ...]:
+def _pull_all(store: Store, remote: Remote) -> list[TapeOutcome]:
     with Cursor.open(store.path, _NAME, wait=_WAIT) as cursor:
-        outcomes = [*pull_tapes(store, remote, cursor)]
-    return tuple(
-        f"{outcome.tape[:SHORT]}: {outcome.error}" for outcome in outcomes if outcome.error
-    )
+        return [*pull_tapes(store, remote, cursor)]

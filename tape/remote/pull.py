@@ -204,7 +204,7 @@ def _remove_tape(
         cursor.save_gone(tape)
         cursor.save_tape(tape, TapeCursor(seq))
     said = f"it was taken from the remote ({why}): it is in the trash here"
-    return TapeOutcome(tape, name or tape, False, None, said if name else None)
+    return TapeOutcome(tape, name or tape, False, None, said if name else None, is_trashed=True)
 
 
 def _unite_chunks(

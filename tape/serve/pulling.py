@@ -65,7 +65,7 @@ class Puller:
         try:
             if self._remote is None:
                 self._remote = self._connect(self._home)
-            failed = len(pull_copy(self._home, self._remote))
+            failed = pull_copy(self._home, self._remote)
         except Busy:  # another process does it
             return
         except RemoteUnavailable:

@@ -29,6 +29,8 @@ class TapeOutcome(NamedTuple):
     union: TapeUnion | None
     """None if nothing was done: it is in the trash here, or an error is named."""
     error: str | None = None
+    is_trashed: bool = False
+    """Whether all that is wrong is that it is in the trash here."""
 
 
 def unite_stores(
@@ -68,7 +70,7 @@ def add_tape_copy(
     trashed = next((tape.folder for tape in here.trash() if tape.id == source.id), None)
     if trashed is not None:
         error = f"it is in the trash here: `tape restore {source.id[:8]}` brings it back"
-        return TapeOutcome(source.id, trashed, False, None, error)
+        return TapeOutcome(source.id, trashed, False, None, error, is_trashed=True)
     name, union = copy_tape(here, source, other)
     return TapeOutcome(source.id, name, True, union)
 

@@ -12,6 +12,7 @@ import pytest
 from tape.errors import RemoteUnavailable
 from tape.remote.local_copy import open_local_copy
 from tape.serve.pulling import Puller
+from tape.store.store import Store
 from tests.e2e.conftest import Place
 from tests.tape.remote.conftest import address, ministack, remote, two
 from tests.tape.remote.servers import KEYS
@@ -91,6 +92,28 @@ def test_what_others_push_comes_to_pages_that_are_open(address, tmp_path):
 
 
 @pytest.mark.slow
+def test_what_a_page_changes_comes_to_the_others(tmp_path):
+    (tmp_path / "team").mkdir()
+    address = (tmp_path / "team").as_uri()
+    place = Place(tmp_path / "other")
+    place.run("tape", "remote", "add", "team", address, "--mode", "manual")
+    tape = place.run("tape", "new", "--title", "The first").stdout.strip()
+    place.run("tape", "push", "--all", "--yes")
+    home = tmp_path / "home"
+    home.mkdir()
+    argv = ("--store", address, "--port", "0", "--pull-every", "1", "--write")
+    with serving(home, *argv) as server:
+        for what, sent in (("title", {"title": "Renamed"}), ("label", {"name": "good"})):
+            answer = server.ask(
+                f"/session/{tape}/{what}", "POST", json.dumps(sent), Content_Type="application/json"
+            )
+            assert answer.status == 200, answer.text
+    place.run("tape", "pull")
+    assert place.json("tape", "ls", "--all", "--json")[0]["title"] == "Renamed"
+    assert [row["label"] for row in place.json("tape", "label", tape, "--json")] == ["good"]
+
+
+@pytest.mark.slow
 def test_a_page_says_that_the_remote_is_away_and_that_it_is_back(tmp_path):
     team, away = tmp_path / "team", tmp_path / "away"
     team.mkdir()
@@ -117,3 +140,18 @@ def test_a_page_says_that_the_remote_is_away_and_that_it_is_back(tmp_path):
         away.rename(team)
         assert not json.loads(stream.next("note")[1])["is_wrong"]
         stream.close()
+
+
+def test_what_is_in_the_trash_here_stays_there_and_is_no_failure(two, remote, tmp_path):
+    one, _ = two
+    one.push()
+    home = open_local_copy(remote.path.as_uri(), {"XDG_CACHE_HOME": str(tmp_path)}, pytest.fail)
+    store = Store(home)
+    with store.open("") as tape:
+        store.remove(tape)
+    one.write("more")
+    one.push()
+    puller = Puller(home, 60, lambda _home: remote)
+    puller.pull()
+    assert re.fullmatch(PULLED, puller.note.text)
+    assert store.folders() == []
