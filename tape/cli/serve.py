@@ -109,11 +109,15 @@ def serve(
         raise UsageError("tape serve needs `pip install 'gong[serve]'`") from error
     login = viewers.make_proxy_login(login_header, login_from, team_header, teams)
     home = find_store_home(options.store)
-    pulls = pull_every if is_elsewhere(options.store) else None
+    puller = None
+    if is_elsewhere(options.store):
+        from ..serve.pulling import Puller  # only for such a store
+
+        puller = Puller(home, pull_every)
     running.serve_store(
         home,
         os.environ,
-        running.ServeOptions(port, new_token, login, host, names, may_write, pulls),
+        running.ServeOptions(port, new_token, login, host, names, may_write, puller),
         announce=lambda address: _print_address(address, opens=opens),
         warn=print_warning,
     )

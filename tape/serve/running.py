@@ -11,7 +11,6 @@ from .application import build_application
 from .changes import StoreChanges
 from .kept_address import keep_address, locate_address, make_address, read_address
 from .listening import format_address, open_port, serve_application
-from .pulling import Puller
 from .site import Site
 from .store_view import StoreView
 from .view_audit import ViewAudit
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Callable, Mapping
 
+    from .pulling import Puller
     from .viewers import ProxyLogin
 
 _HOST = "127.0.0.1"
@@ -38,8 +38,8 @@ class ServeOptions(NamedTuple):
     """Names of this server besides those that only this machine has."""
     may_write: bool = False
     """Whether pages may change titles and labels, and move sessions to the trash."""
-    pull_seconds: float | None = None
-    """Between two pulls of a copy of a store that is elsewhere; None for a store that is here."""
+    puller: Puller | None = None
+    """Pulls a copy of a store that is elsewhere; None for a store that is here."""
 
 
 def serve_store(
@@ -70,7 +70,7 @@ def serve_store(
         warn(f"the token is for this run only: {error.strerror}")
     record_change = audit.record_change if audit else None
     changes = StoreChanges(view, record_change) if options.may_write else None
-    puller = Puller(home, options.pull_seconds) if options.pull_seconds else None
+    puller = options.puller
     site = Site(view, changes, puller)
     names = LOCAL_NAMES | {options.host, *map(str.lower, options.names)}
     application = build_application(site, address.token, names, port, login)
