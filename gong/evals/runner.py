@@ -121,7 +121,8 @@ class EvalRun:
             await asyncio.gather(*workers)
         finally:
             for worker in workers:
-                worker.cancel()
+                if not worker.cancelling():  # a second time would break off how it cleans up
+                    worker.cancel()
             await asyncio.gather(*workers, return_exceptions=True)
 
     async def _work(self, waiting: Iterator[tuple[Task, int]], budget: Budget) -> None:

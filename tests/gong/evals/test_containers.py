@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 from typing import TYPE_CHECKING
 
@@ -9,6 +11,7 @@ import pytest
 
 from tests.gong.env.places.machines import needs_podman
 from tests.gong.evals.making import TASK_TOML, make_task
+from tests.gong.evals.processes import find_processes, wait_for
 
 if TYPE_CHECKING:
     from tests.gong.evals.conftest import EvalPlace
@@ -69,3 +72,31 @@ def test_an_image_that_cannot_be_built_is_a_named_result(
     }
     assert results["fails #1"]["detail"].startswith("build failed: ")
     assert list_containers(podman) == ""
+
+
+def test_a_killed_run_continues_and_its_container_is_gone(
+    place: EvalPlace, podman: list[str]
+) -> None:
+    """kill -9 in the middle of a try: the next run removes what that has left."""
+    dockerfile = "FROM localhost/box:1\nRUN echo built > /built\nCOPY kept.txt /srv/app/\n"
+    slow = "#!/bin/sh\necho hello > hello.txt; sleep 161.803\n"
+    folder = make_task(
+        place.tasks / "hello",
+        toml=TASK_TOML + WORKDIR,
+        dockerfile=dockerfile,
+        test=JUDGE,
+        solution=slow,
+    )
+    (folder / "environment/kept.txt").write_text("kept\n")
+    run = place.start(
+        "gong", "eval", "tasks", "--agent", "solution", "--in", "podman", "--run", "r"
+    )
+    wait_for(lambda: find_processes("sleep 161.803"))
+    os.kill(run.pid, signal.SIGKILL)
+    run.communicate()
+    assert list_containers(podman) != ""
+    (folder / "solution/solve.sh").write_text("#!/bin/sh\necho hello > hello.txt\n")
+    results = place.results("--agent", "solution", "--in", "podman", "--run", "r")
+    assert results["hello #1"]["outcome"] == "solved"
+    assert list_containers(podman) == ""
+    assert not find_processes("sleep 161.803")

@@ -7,7 +7,6 @@ import os
 import shutil
 import signal
 import subprocess
-import time
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +16,7 @@ import pytest
 from gong.env.sandbox.limits import find_groups
 from tests.e2e.conftest import BIN
 from tests.gong.evals.making import JUDGE, make_task
+from tests.gong.evals.processes import find_processes, wait_for
 
 if TYPE_CHECKING:
     from tests.gong.evals.conftest import EvalPlace
@@ -91,7 +91,10 @@ BAD = {
         {"toml": "[verifier]\ntimeout_sec = 1.0", "test": "sleep 300 & sleep 300"},
         *("verifier-timeout", "after 1 s"),
     ),
-    "floods": ({"test": "exec yes"}, "verifier-flood", "more than 64 MB"),
+    "floods": (
+        {"toml": "[verifier]\ntimeout_sec = 250.0", "test": "exec yes"},
+        *("verifier-flood", "more than 64 MB"),
+    ),
     "apt": ({"dockerfile": "FROM x\nRUN exit 9\n"}, "bad-environment", "RUN exit 9 ended with 9"),
     "lacks": (
         {"dockerfile": "FROM x\nRUN apt-get install -y no-such-package\n"},
@@ -144,6 +147,18 @@ def test_tries_are_repeated_side_by_side_and_a_limit_is_named(place: EvalPlace) 
     assert len({r["tape"] for r in results.values()}) == 3
 
 
+def test_as_many_tries_run_at_one_time_as_are_asked_for(place: EvalPlace) -> None:
+    for name in "abc":
+        make_task(place.tasks / name, solution="echo hello > hello.txt; sleep 141.42")
+    run = place.start("gong", "eval", "tasks", "--agent", "solution", "-j", "3", "--run", "r")
+    wait_for(lambda: len(find_processes("sleep 141.42")) == 3)
+    run.send_signal(signal.SIGINT)
+    run.communicate()
+    assert run.returncode == 130
+    assert not find_processes("sleep 141.42")
+    assert not list(place.folder.rglob("*.begun"))
+
+
 def test_names_and_instructions_of_any_kind_are_tried(place: EvalPlace) -> None:
     names = (b"two\nlines", b"\xff\xfe", b"-rf", b"a b'c\"$(id)", "ü%s{}".encode(), b"run.json")
     for name in names:
@@ -194,27 +209,6 @@ def test_the_budget_of_a_run_stops_it_and_a_larger_one_continues_it(place: EvalP
     again = place.json("gong", "eval", "tasks", "-m", model, "--max-cost", 9, "--json")
     assert again["results"][:2] == done["results"]
     assert len(again["results"]) == 3
-
-
-def find_processes(words: str) -> list[int]:
-    """Return the processes whose command line is these words."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdecimal():
-            try:
-                line = (entry / "cmdline").read_bytes()
-            except OSError:
-                continue
-            if line.replace(b"\0", b" ").strip() == words.encode():
-                found.append(int(entry.name))
-    return found
-
-
-def wait_for(condition, seconds: float = 60.0) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.02)
 
 
 def test_a_killed_run_continues_without_its_finished_tries(place: EvalPlace) -> None:
