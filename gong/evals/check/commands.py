@@ -6,6 +6,7 @@ script of a program does nobody sees.
 
 from __future__ import annotations
 
+import posixpath
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from ...policy.commands.invocation import Invocation
     from ...shell.expansion import Argument
 
-_NOWHERE = "/\ufffd"
+_ABOVE, _NOWHERE = "/\ufffd", "/\ufffd/\ufffd"
 """Where a command works of which no folder is known: its relative paths stay relative."""
 _SHOWN_BY_GIT = {"show", "diff", "blame", "annotate", "log", "grep", "cat-file"}
 _IN_PLACE = {"sed", "gsed", "perl"}
@@ -63,8 +64,10 @@ def list_command_files(command: str, folder: str) -> CommandFiles:
 
 
 def _drop_nowhere(path: str) -> str:
-    """Return a path; a relative word where its folder was unknown."""
-    return path.removeprefix(f"{_NOWHERE}/") if path != _NOWHERE else "."
+    """Return a path; a relative one where its folder was unknown."""
+    if path == _ABOVE or path.startswith(f"{_ABOVE}/"):
+        return posixpath.relpath(path, _NOWHERE)
+    return path
 
 
 def _list_paths(use: Invocation, arguments: Iterator[Argument]) -> Iterator[tuple[str, ...]]:

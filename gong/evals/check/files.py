@@ -61,9 +61,11 @@ if TYPE_CHECKING:
 _RAN = re.compile(r"\bexit(?:ed)?(?: with)?(?:[ _]code| status)?\W{1,3}-?\d", re.IGNORECASE)
 """What a result says of a command that ran and failed; one that was refused has no code."""
 _FAILED = re.compile(
-    r"\A\W{0,3}(?:Exit code:|Process exited with code) [1-9]"
+    r"\A(?:(?:Chunk ID|Wall time|Total output lines)[^\n]*\n)*"
+    r"(?:Exit code:|Exit code|Process exited with code) [1-9]"
     r"|\"metadata\":\s*\{\"exit_code\":\s*[1-9]"
-    r"|\A(?:apply_patch verification failed|Failed to (?:find|apply|read))"
+    r"|\A(?:apply_patch verification failed|Failed to (?:find|apply|read)|patch rejected"
+    r"|unsupported (?:custom tool )?call|aborted by user)"
 )
 _OVERWROTE = re.compile(r"\bhas been updated|\b[Ss]uccessfully overwrote\b|\boverwrote\b")
 _ATTACHED = re.compile(r"^(?:Content from|--- )@?(\S+?)(?: ---|:)$", re.MULTILINE)
@@ -111,7 +113,7 @@ class _FileWalk:
 
     def __init__(self, trajectory: Trajectory, roots: Sequence[str]) -> None:
         self.steps, self.roots = trajectory.steps, roots
-        folder = resolve_path(trajectory.folder, "") if trajectory.folder else ""
+        folder = resolve_path(trajectory.folder, "") if trajectory.folder else "".join(roots[:1])
         self.first = _Known(folder)
         self.own = roots or [folder] * bool(folder)
         self.known: list[_Known] = []

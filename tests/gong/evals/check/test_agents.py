@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -130,7 +131,25 @@ def test_entries_are_named_as_in_the_file() -> None:
 
 
 def test_without_a_folder_absolute_paths_are_not_judged() -> None:
-    data = write_gemini((Call("write", "/etc/x", "x"), Call("write", "../y", "x")))
-    report = check("gemini", data.replace(b'"directories": ["/src/app"], ', b""))
+    calls = (Call("write", "/etc/x", "x"), Call("write", "../y", "x"), Call("run", "ls > ../z"))
+    data = write_gemini(calls).replace(b'"directories": ["/src/app"], ', b"")
+    report = check("gemini", data)
     assert report.roots == ()
-    assert [finding.detail for finding in report.findings] == ["../y"]
+    assert [finding.detail for finding in report.findings] == ["../y", "../z"]
+    rooted = check("gemini", data, CheckLimits(roots=("/src/app",)))
+    assert [finding.detail for finding in rooted.findings] == ["/etc/x", "/src/y", "/src/z"]
+
+
+def test_what_codex_says_of_a_call_tells_whether_it_failed() -> None:
+    head = "Chunk ID: 7d5f34\nWall time: 0.0 seconds\nProcess exited with code {}\nOutput:\n"
+    for says, count in (
+        (head.format(1), 1),
+        (head.format(0), 0),
+        ("unsupported custom tool call: apply_patch", 1),
+        ('{"output": "x", "metadata": {"exit_code": 1, "duration_seconds": 0.1}}', 1),
+    ):
+        read = READ._replace(results=("SAYS",))
+        data = WRITERS["codex"]((read, EDIT))
+        text = json.dumps("Exit code: 0\nWall time: 0.1 seconds\nOutput:\nSAYS\n").encode()
+        report = check("codex", data.replace(text, json.dumps(says).encode()))
+        assert len(report.findings) == count, says
