@@ -244,7 +244,7 @@ DIALECT: dict[str, int] = {
     "given": 6,
     "kept": 40,
     "made": 2,
-    "one": 14,
+    "one": 13,
     "said": 3,
     "shown": 7,
     "told": 15,

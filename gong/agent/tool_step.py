@@ -130,8 +130,8 @@ async def _run_call_group(
 def _edit_call(prepared: PreparedCall, edited: Mapping[str, Any]) -> ToolCall:
     """Return a call with edited arguments, without the defaults that the model left out."""
     call, before = prepared.call, prepared.values
-    given_args = decode_json(bytes(call.args) or b"{}")
-    new = {k: v for k, v in edited.items() if k in given_args or k not in before or before[k] != v}
+    model_args = decode_json(bytes(call.args) or b"{}")
+    new = {k: v for k, v in edited.items() if k in model_args or k not in before or before[k] != v}
     args = Raw(encode_json(new))
     return replace(call, name=prepared.tool.name, args=args, args_text=None)
 

@@ -234,15 +234,15 @@ def _load_languages(
     lsp, tools = front.settings.lsp, front.settings.tools
     is_offered = is_profile_choice(tools) or "lsp" in (tools or ())
     discovers = sandbox is not None if lsp.discover is None else lsp.discover
-    is_wanted = lsp.discover is True or "lsp" in (tools or ())
-    has_some = lsp.servers or discovers or is_wanted
+    is_chosen = lsp.discover is True or "lsp" in (tools or ())
+    has_some = lsp.servers or discovers or is_chosen
     if not (lsp.enabled and is_offered and has_some) or front.place != LOCAL:
         return None
     from ..lsp.servers import find_servers  # only where some may be used
     from ..lsp.session_languages import SessionLanguages
 
     servers = find_servers(lsp, front.environ, discovers=discovers)
-    if not (servers or is_wanted):
+    if not (servers or is_chosen):
         return None
     return SessionLanguages(
         servers,

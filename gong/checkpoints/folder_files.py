@@ -370,14 +370,14 @@ class FolderFiles:
     ) -> dict[str, FileVersion | None]:
         """Return changed files as they were; the bytes of those clean in git are its own."""
         versions: dict[str, FileVersion | None] = {}
-        wanted_files: dict[str, WantedFile] = {}
+        files_by_path: dict[str, WantedFile] = {}
         for path, change in changes.items():
             old = change.old
             versions[path] = old.version if old is not None else None
             if old is not None and old.signature and old.version is None and old.oid:
-                wanted_files[path] = WantedFile(old.oid, path, old.signature[0])
+                files_by_path[path] = WantedFile(old.oid, path, old.signature[0])
         files: dict[str, DiskFile | None] = {}
-        for some in _split_by_size([*wanted_files.values()]):
+        for some in _split_by_size([*files_by_path.values()]):
             data = self._source.read_objects(some)
             for wanted_file in some:
                 old = changes[wanted_file.path].old

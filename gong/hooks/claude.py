@@ -358,10 +358,10 @@ def read_answer(call: HookCall, answer: Mapping[str, Any]) -> HookAnswer:
     if call.point not in GATES or not (is_question or meant == "block"):
         meant = ""
     stop = (reason or "a hook denied a call and ended the run") if decided.interrupts else None
-    goes_on = (answer.get("continue", True), own.get("continue", True))
-    if not all(isinstance(value, bool) for value in goes_on):
+    continues = (answer.get("continue", True), own.get("continue", True))
+    if not all(isinstance(value, bool) for value in continues):
         raise HookFailed("continue is not true or false")
-    if not all(goes_on):
+    if not all(continues):
         stop_reason = _read_text(answer, "stopReason") or _read_text(own, "stopReason")
         stop = stop_reason or "a hook ended the run"
         if call.point in {"tool_call", "input"}:

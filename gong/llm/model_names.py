@@ -287,8 +287,8 @@ class ModelNames:
         same_model = self.catalogue.find_same_model(name)
         if same_model is None:
             return None
-        is_same_bill = self._get_paying_provider(name) == self._get_paying_provider(same_model.id)
-        price, long = (same_model.price, same_model.long) if is_same_bill else (None, None)
+        has_same_payer = self._get_paying_provider(name) == self._get_paying_provider(same_model.id)
+        price, long = (same_model.price, same_model.long) if has_same_payer else (None, None)
         return replace(same_model, id=name, aliases=(), price=price, long=long)
 
     def _get_paying_provider(self, name: str) -> str:

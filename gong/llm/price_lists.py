@@ -85,13 +85,13 @@ class Rates(Struct, frozen=True, omit_defaults=True):
 
         prompt_rate = choose(self.input_mtok) or 0.0
         write, hour = choose(self.cache_write_mtok), choose(self.cache_write_1h_mtok)
-        usual_write = prompt_rate if write is None else write
+        write_rate = prompt_rate if write is None else write
         return Price(
             input=prompt_rate,
             output=choose(self.output_mtok) or 0.0,
             cache_read=choose(self.cache_read_mtok),
             cache_write=write,
-            cache_write_hour=usual_write if hour is None else hour,
+            cache_write_hour=write_rate if hour is None else hour,
             web_search=choose(self.web_searches_kcount),
             file_search=choose(self.storage_searches_kcount),
         )

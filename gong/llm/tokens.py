@@ -149,7 +149,7 @@ def _estimate_thousandths(text: str, data: bytes) -> int:
     extra_letters = sum(
         (size - _SHORT_WORD) * n for size, n in longer.items() if size > _SHORT_WORD
     )
-    glued_words = len(words) - data.translate(_ALPHANUMERICS).count(b" a")
+    inner_words = len(words) - data.translate(_ALPHANUMERICS).count(b" a")
     # "12345" becomes "dd" behind one "3": as many groups as there are threes and runs of the rest.
     groups = data.translate(_DIGITS).replace(b"ddd", b"3")
     digit_groups = groups.count(b"3") + groups.count(b" d") + groups.count(b"3d")
@@ -168,7 +168,7 @@ def _estimate_thousandths(text: str, data: bytes) -> int:
         tokens
         + _WORD * len(words)
         + _LETTER * extra_letters
-        - _GLUED * glued_words
+        - _GLUED * inner_words
         + _DIGIT_GROUP * digit_groups
         + _BLANK_RUN * (b" " + data[1:].translate(_BLANKS)).count(b" bb")
         + _LINE_END_RUN * data.translate(_LINE_ENDS).count(b" n")

@@ -44,10 +44,10 @@ async def run_browser_login(
         }
         separator = "&" if "?" in settings.authorize_url else "?"
         show_address(f"{settings.authorize_url}{separator}{urlencode(query)}")
-        came_back = await callback.wait(seconds)
+        parameters = await callback.wait(seconds)
         fields = {
             "grant_type": "authorization_code",
-            "code": came_back.code,
+            "code": parameters.code,
             "redirect_uri": callback.redirect,
             "code_verifier": verifier,
         }

@@ -70,8 +70,8 @@ def _check_address(url: str, where: str) -> None:
     try:
         parts = urlsplit(url)
         is_near = parts.scheme == "http" and parts.hostname in _THIS_MACHINE
-        is_good = bool(parts.hostname) and (parts.scheme == "https" or is_near)
+        is_valid = bool(parts.hostname) and (parts.scheme == "https" or is_near)
     except ValueError:
-        is_good = False
-    if not is_good:
+        is_valid = False
+    if not is_valid:
         raise ConfigurationError(f"{where} is {url!r}, which is not an https address")

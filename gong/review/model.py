@@ -151,8 +151,8 @@ def _read_report(report: Any) -> StageAnswer:
         except msgspec.ValidationError as error:
             wrong.append(str(error))
     if wrong:
-        said_of = f"{len(wrong)} of its {len(listed)} findings cannot be read: {wrong[0]}"
-        return StageAnswer(tuple(findings), said_of)
+        reason = f"{len(wrong)} of its {len(listed)} findings cannot be read: {wrong[0]}"
+        return StageAnswer(tuple(findings), reason)
     return StageAnswer(tuple(findings))
 
 

@@ -179,15 +179,15 @@ def is_named(tools: Sequence[str], name: str) -> bool:
 
     What is in parentheses, as in `Bash(git *)` or `Agent(Explore)`, is ignored.
     """
-    wanted_name = name.partition("(")[0].strip().lower()
-    server = wanted_name.removeprefix("mcp__")
+    tool_name = name.partition("(")[0].strip().lower()
+    server = tool_name.removeprefix("mcp__")
     for tool in tools:
-        if wanted_name in {spelling.lower() for spelling in list_tool_names(tool)}:
+        if tool_name in {spelling.lower() for spelling in list_tool_names(tool)}:
             return True
         own = tool.lower()
-        if server != wanted_name and (own == server or own.startswith(f"{server}__")):
+        if server != tool_name and (own == server or own.startswith(f"{server}__")):
             return True
-        if wanted_name in {"agent", "task"} and tool in AGENT_TOOLS - {*TASK_TOOLS}:
+        if tool_name in {"agent", "task"} and tool in AGENT_TOOLS - {*TASK_TOOLS}:
             return True
     return False
 

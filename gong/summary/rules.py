@@ -114,13 +114,13 @@ def summarize_pieces(
     )
     facts = choose_facts(collect_facts(pieces, earlier, focus), limit)
     turns = _split_turns(pieces)
-    done, blocked, under_way = _collect_outcomes(earlier, turns, limit)
-    unfinished = [f"Finish: {item}" for item in under_way]
+    done, blocked, in_progress = _collect_outcomes(earlier, turns, limit)
+    unfinished = [f"Finish: {item}" for item in in_progress]
     first = next((turn.request for turn in turns if turn.request), "")
     goal = earlier.goal or first or ("Continue the work under way." if turns else "")
     summary = Summary(
         goal=clip_text(re.sub(r"\A[\s#>*-]+", "", goal), limit // 12),
-        in_progress=under_way,
+        in_progress=in_progress,
         blocked=blocked,
         next_steps=tuple(
             clip_text(step, limit // 40)
@@ -243,9 +243,9 @@ def _collect_outcomes(
     earlier: Summary, turns: Sequence[_Turn], limit: int
 ) -> tuple[list[str], tuple[str, ...], tuple[str, ...]]:
     """Return what is done, what is blocked and what is under way, each oldest first."""
-    done, blocked, under_way = [*earlier.done], [*earlier.blocked], [*earlier.in_progress]
+    done, blocked, in_progress = [*earlier.done], [*earlier.blocked], [*earlier.in_progress]
     for number, turn in enumerate(turns, 1):
-        request = clip_text(turn.request or next(iter(under_way), "the work under way"), 70)
+        request = clip_text(turn.request or next(iter(in_progress), "the work under way"), 70)
         # the last sentence of the newest answer; none where there is no answer
         sentences = [*split_sentences(turn.answers[-1])] if turn.answers else []
         outcome = sentences[-1:] or (["answered"] if turn.answers else [])
@@ -254,11 +254,15 @@ def _collect_outcomes(
         if failure and number > len(turns) - _RECENT_TURNS:
             blocked.append(f"{request} → {clip_text(failure[0], 160)}")
         if outcome:
-            under_way = []
+            in_progress = []
             done.append(f"{request} → {clip_text(outcome[0], 140)}")
         elif number == len(turns):
-            under_way = [clip_text(turn.request or request, limit // 16)]
-    return done, tuple(clip_text(item, limit // 25) for item in blocked[-4:]), tuple(under_way[-2:])
+            in_progress = [clip_text(turn.request or request, limit // 16)]
+    return (
+        done,
+        tuple(clip_text(item, limit // 25) for item in blocked[-4:]),
+        tuple(in_progress[-2:]),
+    )
 
 
 def _add_done(summary: Summary, done: list[str], limit: int) -> Summary:

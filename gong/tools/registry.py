@@ -154,8 +154,8 @@ class TruncationMiddleware:
             context = dataclasses.replace(context, options=decision)
         cut = await self.service.output(text, context)
         if not isinstance(cut, CutText):
-            is_looked_at = self.service.choose_settings(context).enabled
-            return replace(result, truncated=False) if is_looked_at else result
+            is_enabled = self.service.choose_settings(context).enabled
+            return replace(result, truncated=False) if is_enabled else result
         return replace(
             result.replace_text(cut.content, text),
             kept=await find_blob(context.storage, cut.output_path),

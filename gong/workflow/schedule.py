@@ -89,7 +89,7 @@ def choose_ready(
 
     Without worktrees a task that claims no files is at work alone.
     """
-    at_work = [task for task in plan.tasks if states[task.id].status in AT_WORK]
+    active_tasks = [task for task in plan.tasks if states[task.id].status in AT_WORK]
     chosen: list[PlannedTask] = []
     for task in sorted(plan.tasks, key=lambda task: -task.priority):
         if states[task.id].status != "pending":
@@ -97,7 +97,7 @@ def choose_ready(
         if any(states[dependency].status != "completed" for dependency in task.dependencies):
             continue
         # Those chosen just now begin at the same time, so they claim their files too.
-        others = [*at_work, *chosen]
+        others = [*active_tasks, *chosen]
         if any(has_common_file(task, other) for other in others):
             continue
         # In one folder, a task that names no files may write any.

@@ -100,12 +100,12 @@ def files(
             raise UsageError("--at takes a REF and one FILE: tape files --at REF FILE")
         print_file_at(options, at, a)
         return
-    has_two = bool(b)
+    is_range = bool(b)
     if not b and (both := split_range(a)) is not None:
-        (a, b), has_two = both, True
+        (a, b), is_range = both, True
     with ExitStack() as opened:
         first_hit = opened.enter_context(open_entry(options, a))
-        two = opened.enter_context(open_second_entry(options, first_hit, b)) if has_two else None
+        two = opened.enter_context(open_second_entry(options, first_hit, b)) if is_range else None
         first = read_path_files(first_hit)
         if two is None:
             last, changes = first, list_net_changes(first.changes)

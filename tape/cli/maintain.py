@@ -232,8 +232,8 @@ def reindex(options: GlobalOptions, as_json: bool) -> None:
             count = weight = 0
         else:
             try:
-                going_on = "`tape reindex` continues there"
-                with show_progress("read tape", outcome=going_on) as tell:
+                continuation = "`tape reindex` continues there"
+                with show_progress("read tape", outcome=continuation) as tell:
                     rebuild_index(store, progress=tell)
             except (sqlite3.Error, OSError) as error:
                 why = getattr(error, "strerror", None) or str(error)

@@ -374,7 +374,7 @@ def scrub_index(db: Connection) -> None:
     """
     markers = db.execute("SELECT key FROM removed WHERE key < 0").fetchall()
     db.execute("PRAGMA temp_store = MEMORY")  # never on a disk
-    started_at, is_told = monotonic(), False
+    started_at, has_reported = monotonic(), False
     erase_removed_words(db)
     for source in _TEXT_TABLES:
         pages = -_MERGE_PAGES  # below 0: of all segments
@@ -385,8 +385,8 @@ def scrub_index(db: Connection) -> None:
                 db.execute(f"INSERT INTO {source} ({source}, rank) VALUES ('merge', ?)", (pages,))
             # fts5: fewer than two changes mean that nothing was left to merge
             is_left, pages = db.total_changes - before > 1, _MERGE_PAGES
-            if not is_told and monotonic() - started_at > _PATIENCE_SECONDS:
-                is_told = True
+            if not has_reported and monotonic() - started_at > _PATIENCE_SECONDS:
+                has_reported = True
                 warn_of_damage("erasing redacted words from the index; this may take a minute")
     with write_transaction(db):
         db.executemany("DELETE FROM removed WHERE key = ?", markers)

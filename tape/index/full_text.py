@@ -168,9 +168,9 @@ def _iter_query_terms(query: str) -> Iterator[tuple[str, str]]:
             continue
         text = phrase if phrase is not None else word.rstrip("*")
         if any(map(str.isalnum, text)):
-            goes_on = bool(part["star"]) or (word or "").endswith("*")
+            is_prefix = bool(part["star"]) or (word or "").endswith("*")
             quoted = translate_cjk(text).replace('"', '""')
-            yield sign, f'"{quoted}"' + (" *" if goes_on else "")
+            yield sign, f'"{quoted}"' + (" *" if is_prefix else "")
 
 
 EXCERPT_WIDTH = 160

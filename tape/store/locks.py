@@ -138,7 +138,7 @@ def _open_locked_file(locks: Folder, name: str, wait: float) -> int:
 
 def _wait_for_lock(fd: int, name: str, seconds: float) -> None:
     """Wait for the lock; report its holder if that takes long."""
-    begin, pause, is_told = monotonic(), 0.001, False
+    begin, pause, has_reported = monotonic(), 0.001, False
     while not try_flock(fd):
         passed = monotonic() - begin
         if passed >= seconds:
@@ -147,10 +147,10 @@ def _wait_for_lock(fd: int, name: str, seconds: float) -> None:
             raise Busy(
                 f"{_WHAT.get(name, name)} is being written by {holder}{waited}: wait until it ends"
             )
-        if passed >= _LONG and not is_told:
+        if passed >= _LONG and not has_reported:
             what = f"{_WHAT.get(name, f'branch {name}')}, held by {_describe_holder(fd)}"
             _PATIENCE.get().told(f"waiting for {what}")
-            is_told = True
+            has_reported = True
         sleep(min(pause, seconds - passed))
         pause = min(2 * pause, _POLL)
 

@@ -85,11 +85,11 @@ class SessionLog:
 
     def read_path(self, tape: Tape, head: Head, kinds: Iterable[str]) -> list[LoggedItem]:
         """Return the items of these kinds up to a head."""
-        kinds_asked, items = set(kinds), []
+        wanted_kinds, items = set(kinds), []
         for line in tape.lines(head):
             if read_type(line) == Custom.entry_type:
                 item = self._decode_item(decode_line(line, tape.blobs.text).data)
-                items += [item] if item is not None and item.kind in kinds_asked else []
+                items += [item] if item is not None and item.kind in wanted_kinds else []
         return items
 
     def read_newest(self, kind: str) -> tuple[int, Any] | None:

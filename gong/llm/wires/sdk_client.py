@@ -116,8 +116,8 @@ class SdkClient:
         except self._sdk.APIConnectionError as error:
             cause = error.__cause__
             raise cause if isinstance(cause, HttpError) else HttpError(str(error)) from None
-        made_from: HttpResponse = response.extensions[_OURS]
-        return made_from
+        source: HttpResponse = response.extensions[_OURS]
+        return source
 
     async def close(self) -> None:
         """Close all connections."""

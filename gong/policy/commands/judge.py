@@ -292,8 +292,8 @@ class _CommandJudge:
             for text in find_hidden_commands(use):
                 self._perform(TextRun(text, TextKind.POSSIBLE), at)
         actions[before:] = inner
-        hands_on = use.name in self.functions or is_only_handing_on(use, inner)
-        if obeyed or not (clear or reads or hands_on):
+        passes_on = use.name in self.functions or is_only_handing_on(use, inner)
+        if obeyed or not (clear or reads or passes_on):
             own = build_run_action(first, use, obeyed, source, explain_unknown_program(use))
             actions[before:] = [own._replace(inner=inner)]
 

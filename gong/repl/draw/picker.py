@@ -244,11 +244,11 @@ class _PickerScreen:
         self.actions.remark = ""
         self.changed.set()
 
-    def _note_changed_row(self, value: str, has_gone: bool) -> None:
+    def _note_changed_row(self, value: str, is_removed: bool) -> None:
         """Look for the rows again after something was done to one; mark it, or the next one."""
         others = [row.value for row in (*self.rows[self.marked :], *self.rows[: self.marked])]
         beside = next((other for other in others if other != value), "")
-        self.to_mark = beside if has_gone else value
+        self.to_mark = beside if is_removed else value
         self.previews.clear()
         self.changed.set()
         self.app.invalidate()

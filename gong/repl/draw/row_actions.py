@@ -115,7 +115,7 @@ class RowActions:
         value, title, rename = self._subject.value, self._title.text.strip(), self._rename
         self.leave()
         if rename is not None and title:
-            self._do(lambda: rename(value, title), goes=False)
+            self._do(lambda: rename(value, title), removes=False)
 
     def _ask_removal(self) -> None:
         if self._begin("trash"):
@@ -132,23 +132,23 @@ class RowActions:
         value, remove = self._subject.value, self._remove
         self.leave()
         if choice.value == "trash" and remove is not None:
-            self._do(lambda: remove(value), goes=True)
+            self._do(lambda: remove(value), removes=True)
 
-    def _do(self, work: Callable[[], str], *, goes: bool) -> None:
-        """Do something to the row in a thread, and say what; `goes` if it is gone then."""
+    def _do(self, work: Callable[[], str], *, removes: bool) -> None:
+        """Do something to the row in a thread, and say what; `removes` if it is gone then."""
         value = self._subject.value
 
         async def run() -> None:
-            has_gone = False
+            is_removed = False
             try:
                 self.remark = await asyncio.to_thread(work)
             except ROW_ERRORS as error:
                 self.remark = str(error)
             else:
-                has_gone = goes
-                if goes:
+                is_removed = removes
+                if removes:
                     self.done.append(self.remark)
-            self._note_change(value, has_gone)
+            self._note_change(value, is_removed)
 
         task = asyncio.create_task(run())
         self._tasks.add(task)

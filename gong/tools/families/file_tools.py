@@ -91,8 +91,8 @@ def _number_page(page: Sequence[str], start: int, line_count: int) -> str:
     rest = line_count - start - len(page)
     if not rest:
         return text
-    going_on = f"Use offset={start + len(page) + 1} to continue."
-    return f"{text}\n[{rest} more lines in file. {going_on}]"
+    next_page = f"Use offset={start + len(page) + 1} to continue."
+    return f"{text}\n[{rest} more lines in file. {next_page}]"
 
 
 class ReadManyArguments(Struct, frozen=True):

@@ -196,8 +196,8 @@ class _GeminiStyle(ArrayStyle):
             tuple(block for block in message.content if not isinstance(block, Text))
         )
         attached = [part for part in others if "text" not in part]
-        told_of = [part["text"] for part in others if "text" in part]
-        text = "\n".join(filter(None, [join_texts(message.content), *told_of]))
+        texts = [part["text"] for part in others if "text" in part]
+        text = "\n".join(filter(None, [join_texts(message.content), *texts]))
         response.setdefault("response", {"error" if message.is_error else "output": text})
         if self.options.media_in_results and attached:
             response["parts"] = attached

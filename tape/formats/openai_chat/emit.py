@@ -106,11 +106,11 @@ class _OpenAIChatStyle(ArrayStyle):
             return [ArrayPart(answer)] if answer else []
         if message.role == "tool":
             return self._encode_result(message, ids)
-        told_only = message.role == "system"
+        is_system = message.role == "system"
         content = [
             wire
             for block in message.content
-            if (wire := self._encode_part(block, told_only=told_only))
+            if (wire := self._encode_part(block, is_system=is_system))
         ]
         if not content:
             return []
@@ -221,7 +221,7 @@ class _OpenAIChatStyle(ArrayStyle):
         text = build_argument_text(call, verbatim=self.options.verbatim and bool(wire))
         return {**identity, "type": "function", "function": {"name": name, "arguments": text}}
 
-    def _encode_part(self, block: Block, *, told_only: bool = False) -> WireObject | None:
+    def _encode_part(self, block: Block, *, is_system: bool = False) -> WireObject | None:
         match block:
             case Text(text=text):
                 wire = get_provider_fields(block, API)
@@ -229,7 +229,7 @@ class _OpenAIChatStyle(ArrayStyle):
             case Image() | Document() | Audio():
                 return (
                     {"type": "text", "text": describe_unsent(block)}
-                    if told_only
+                    if is_system
                     else self._encode_media(block)
                 )
             case Opaque():

@@ -191,8 +191,8 @@ def _find_tape_garbage(store: Store, tape: Tape) -> Iterator[Garbage]:
     for name in names:
         if name not in committed and parse_phase_number(name) != newest:
             with tape.phases.folder.sub(name) as folder:
-                is_begun_only = {ENTRIES, ANCHOR_PAGE}.issuperset(folder.names())
-            if is_begun_only and len(tape.phases.read_first_lines(name)) <= 1:
+                is_unfinished = {ENTRIES, ANCHOR_PAGE}.issuperset(folder.names())
+            if is_unfinished and len(tape.phases.read_first_lines(name)) <= 1:
                 size = tape.phases.folder.measure_bytes(name)
                 yield Garbage(f"{place}phases/{name}", "phase", size)
     yield from _find_blob_garbage(tape, place, (store.clock() - LEFTOVER_AGE) * 1000)

@@ -135,11 +135,11 @@ class AnthropicRequestEncoder:
         version = {_VERSION: headers.get(_VERSION, _SPOKEN_VERSION)}
         if self.preset.body_version:
             version = {}
-        betas_asked = [*filter(None, [headers.get(_BETA)]), *betas]
+        beta_names = [*filter(None, [headers.get(_BETA)]), *betas]
         by_budget = "budget_tokens" in wire.get("thinking", {})
         if by_budget and wire.get("tools") and self.preset.name == _OWN_HOST:
-            betas_asked.append(_INTERLEAVED)
-        beta_header = ",".join(dict.fromkeys(betas_asked))
+            beta_names.append(_INTERLEAVED)
+        beta_header = ",".join(dict.fromkeys(beta_names))
         return {**version, _BETA: beta_header} if beta_header else version
 
 
