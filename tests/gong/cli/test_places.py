@@ -216,6 +216,7 @@ def has_sleeper(seconds):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600 + KILLS * 30)
 def test_a_killed_session_leaves_its_place_and_its_tape_whole(home, gong, far, here):
     """M126: kills of the client at random moments."""
     chance = random.Random(KILLS)

@@ -238,10 +238,13 @@ async def test_a_channel_that_falls_silent_is_given_up(tmp_path: Path) -> None:
 
 KILLS = int(os.environ.get("TEST_KILLS", "9"))
 """How many kills at random moments; a third of them are of the client."""
+TIMEOUT = 600 + KILLS * 30
+"""Seconds; a machine may be busy."""
 OLD, NEW = b"old\n" * 50_000, b"new\n" * 60_000
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(TIMEOUT)
 async def test_kills_at_random_moments_leave_no_process_and_no_half_file(tmp_path: Path) -> None:
     """M126: of the channel, the helper, and its guard."""
     chance = random.Random(KILLS)
