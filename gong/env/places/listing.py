@@ -84,7 +84,9 @@ async def list_not_ignored(
     rules = await _load_rules(place, folder, everything, outer)
     open_folders: dict[str, bool] = {"": True}
     chosen = []
-    for item in sorted(everything, key=lambda item: [os.fsencode(p) for p in item.path.split("/")]):
+    # A zero sorts before all that names hold, so the parts of paths are compared one by one.
+    everything.sort(key=lambda item: os.fsencode(item.path).replace(b"/", b"\0"))
+    for item in everything:
         above = posixpath.dirname(item.path)
         is_dir = stat.S_ISDIR(item.state.mode)
         keeps = open_folders.get(above, False) and not _is_left_out(

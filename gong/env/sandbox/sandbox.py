@@ -24,6 +24,7 @@ import sys
 import tempfile
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -184,7 +185,7 @@ class Sandbox:
         """Return the words and the variables that start a program inside."""
         outside = {k: v for k, v in variables.items() if not _UNSAFE_OUTSIDE.match(k)}
         inside = {k: v for k, v in variables.items() if k not in outside}
-        inside |= self._build_variables()
+        inside |= self._variables
         if self.proxy is not None:
             inside |= build_proxy_variables(self._port)
         inner = [*argv]
@@ -247,7 +248,8 @@ class Sandbox:
             visible=select(border.visible),
         )
 
-    def _build_variables(self) -> dict[str, str]:
+    @cached_property
+    def _variables(self) -> dict[str, str]:
         temporary, environ = self.temporary_directory, self.request.environ
         variables = {"TMPDIR": temporary}
         cache = environ.get("XDG_CACHE_HOME") or f"{self.request.home}/.cache"

@@ -15,7 +15,7 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from ...env.wrappers import find_folder_here
+from ...env.wrappers import describe_folder, find_folder_here, is_place
 from ...errors import ConfigurationError
 from .command import CommandReply, SlashCommand, require_recorder
 
@@ -66,6 +66,20 @@ PROGRAM_COMMANDS = tuple(
 
 _PROGRAM = re.compile(r"^(?:tape|gong): ", re.MULTILINE)
 """What the command line puts before its messages: here a slash command says them."""
+
+
+_OF_THIS_MACHINE = {"init", "review"}
+"""Commands that work on the files of the folder here."""
+
+
+def refuse_elsewhere(host: OpenSession, name: str) -> None:
+    """Raise ConfigurationError where tools act in another place than a command would."""
+    env = host.session.setup.env
+    if is_place(env):
+        raise ConfigurationError(
+            f"/{name} works on the folder of this machine, and this session is in"
+            f" {describe_folder(env)}: `/env local` comes back"
+        )
 
 
 def build_program_variables(host: OpenSession) -> dict[str, str]:
@@ -153,6 +167,8 @@ def _start_program(command: ProgramCommand, host: OpenSession, argument: str) ->
         require_recorder(host)
     if command.argument.isalpha() and not argument:
         raise ConfigurationError(f"/{command.name} needs {command.argument}")
+    if command.name in _OF_THIS_MACHINE:
+        refuse_elsewhere(host, command.name)
     try:
         shlex.split(argument)
     except ValueError as error:

@@ -13,7 +13,7 @@ from tape.errors import NotFound
 
 from ...env.wrappers import find_folder_here
 from .command import CommandReply, SlashCommand
-from .program import build_program_variables
+from .program import build_program_variables, refuse_elsewhere
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,6 +31,8 @@ def _answer_workflow(host: OpenSession, argument: str) -> CommandReply:
         rows = [_describe_workflow(workflow) for workflow in _read_workflows(host, "")]
         begin = "/workflow REQUIREMENT plans one"
         return CommandReply("\n".join(rows) or f"there are no workflows: {begin}")
+    if rest and first != "cancel":
+        refuse_elsewhere(host, "workflow")
     if rest and first not in _VERBS:
         return CommandReply(later=_plan_workflow(host, argument))
     name = rest.strip() or first

@@ -6,6 +6,7 @@ from gong.repl.commands.command import CommandReply, format_model_name
 from gong.repl.commands.table import COMMANDS, answer_command, is_command
 from gong.tools.background import BackgroundCommand
 from tape.model.entries import Mode, ToolResult
+from tests.gong.checkpoints.test_place_folder import open_far
 
 
 @pytest.fixture
@@ -211,3 +212,16 @@ async def test_tools_of_the_next_model_follow_its_family_after_a_preset(here):
     session.use_tools(["readonly"])
     session.use_tools(["default"])
     assert session.setup.tools.profile == "default"
+
+
+@pytest.mark.parametrize("line", ["/init", "/review", "/workflow add a test", "/workflow run 1"])
+async def test_what_works_on_this_machine_is_refused_in_another_place(here, tmp_path, line):
+    async with open_far(tmp_path) as env:
+        here.session.use_environment(env)
+        name = line.partition(" ")[0]
+        reply = answer_command(line, here, busy=False)
+    assert reply == CommandReply(
+        f"{name} works on the folder of this machine, and this session is in ssh://far:{tmp_path}:"
+        " `/env local` comes back",
+        failed=True,
+    )
