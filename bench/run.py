@@ -22,6 +22,7 @@ import lsp
 import many
 import masking
 import msgspec
+import places
 import reading
 import remotes
 import resume
@@ -63,6 +64,7 @@ GROUPS = {
     "resume": resume.resume_rows,
     "rounds": rounds.rounds_rows,
     "tools": tools.tools_rows,
+    "places": places.places_rows,
     "files": files.files_rows,
     "lsp": lsp.lsp_rows,
     "remotes": remotes.remotes_rows,
