@@ -38,6 +38,7 @@ from tests.tape.remote.servers import KEYS, make_bucket, serving_ministack, serv
 ROOT = Path(__file__).parents[3]
 ENGINE = os.environ.get("TAPE_ENGINE", "folder")
 MAX_OPENED = 20
+LISTS = {"list", "create_many", "read_many"}
 _PLAIN_STORE, _PLAIN_COPY, _PLAIN_OPEN = stores.Store, shutil.copytree, library.open_store
 _HOMES: dict[str, object] = {}
 """The stores of the test that runs, by the remotes that they have."""
@@ -72,6 +73,12 @@ class ServedRemote(Remote):
 
     def now(self):
         return self._ask("now")
+
+    def create_many(self, objects):
+        return self._ask("create_many", objects)
+
+    def read_many(self, keys):
+        return self._ask("read_many", keys)
 
 
 @contextmanager
@@ -121,7 +128,7 @@ def serve(address):
                 place, name, *arguments = connection.recv()
                 try:
                     result = getattr(get(place), name)(*arguments)
-                    connection.send([*result] if name == "list" else result)
+                    connection.send([*result] if name in LISTS else result)
                 except TapeError as error:
                     connection.send(error)
 
@@ -170,8 +177,8 @@ def connect(home):
         remote = ServedRemote(find_server(), place)
         if before:
             other = ServedRemote(find_server(), before)
-            for listed in other.list(""):
-                remote.create(listed.key, other.read(listed.key))
+            keys = [listed.key for listed in other.list("")]
+            remote.create_many([*zip(keys, other.read_many(keys), strict=True)])
         path.write_bytes(os.fsencode(f"{home}\n{place}"))
     return ServedRemote(find_server(), place)
 
