@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..archive.contents import mask_blob
-from ..errors import NotFound, TapeError
+from ..errors import Damaged, NotFound, TapeError
 from ..masking.secrets import MaskedJson, mask_json
 from ..model.entries import Anchor, Redact
 from ..model.line import read_id, read_type
@@ -184,6 +184,14 @@ def _read_missing_runs(
             return
         end = file.tail().end
         if end > (known or 0):
+            if known and file.read(known - 1, known) != b"\n":
+                raise Damaged(
+                    f"{phase}: the lines that are at the remote up to byte {known} are others "
+                    "than those here, where some were lost: `tape fork --new`, and then "
+                    "`tape detach` of what that makes, give a tape that can be pushed",
+                    file=phase,
+                    offset=known,
+                )
             if not is_synced:
                 tape.phases.sync(phase)
             yield from file.read_runs(known or 0, end)

@@ -8,6 +8,7 @@ import pytest
 from tape.errors import RemoteUnavailable
 from tape.remote.cursor import REMOTES_NAME, Cursor
 from tape.remote.objects import decode_chunk, encode_chunk, make_chunk_key, make_log_key
+from tape.remote.push import Pusher
 from tests.tape import making
 from tests.tape.remote.machines import Machine
 from tests.tape.unite.test_tapes import STEPS
@@ -222,6 +223,24 @@ def test_a_secret_keeps_its_tape_here_and_its_entry_is_named(two, remote):
     assert [*remote.list("t/")] == []
     (done,) = one.push(raw=True)
     assert done.chunks == 1
+
+
+def test_lines_that_replace_lost_ones_are_not_pushed(two, remote):
+    """A disk lost what was pushed, and a session went on: no chunk begins within a line."""
+    one, other = two
+    one.push()
+    with one.store.open("") as tape:
+        path = making.folder_of(one.store, tape) / "phases" / tape.head().phase / "entries.jsonl"
+        path.write_bytes(path.read_bytes().rpartition(b'{"id"')[0])
+    one.write("instead", "and more")
+    before = [*remote.list("")]
+    with Cursor.open(one.store.path, "team") as cursor:
+        (done,) = Pusher(one.store, remote, cursor).push(
+            [one.store.read_tape_id(name) for name in one.store.folders()]
+        )
+    assert "`tape fork --new`, and then `tape detach`" in done.error
+    assert [*remote.list("")] == before
+    assert [done.error for done in other.pull()] == [None]
 
 
 def test_a_tape_of_several_chunks_comes_whole(two, monkeypatch, remote):
