@@ -61,11 +61,12 @@ if TYPE_CHECKING:
 _RAN = re.compile(r"\bexit(?:ed)?(?: with)?(?:[ _]code| status)?\W{1,3}-?\d", re.IGNORECASE)
 """What a result says of a command that ran and failed; one that was refused has no code."""
 _FAILED = re.compile(
-    r"\A(?:(?:Chunk ID|Wall time|Total output lines)[^\n]*\n)*"
+    r"\A(?:(?:Chunk ID|Wall time|Total output lines|Output:$)[^\n]*\n)*"
     r"(?:Exit code:|Exit code|Process exited with code) [1-9]"
     r"|\"metadata\":\s*\{\"exit_code\":\s*[1-9]"
     r"|\A(?:apply_patch verification failed|Failed to (?:find|apply|read)|patch rejected"
-    r"|unsupported (?:custom tool )?call|aborted by user)"
+    r"|unsupported (?:custom tool )?call|aborted by user)",
+    re.MULTILINE,
 )
 _OVERWROTE = re.compile(r"\bhas been updated|\b[Ss]uccessfully overwrote\b|\boverwrote\b")
 _ATTACHED = re.compile(r"^(?:Content from|--- )@?(\S+?)(?: ---|:)$", re.MULTILINE)

@@ -17,6 +17,7 @@ where none has this id: what follows begins another branch.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -62,6 +63,11 @@ FORMAT = "gemini-cli-chat"
 _ANSWERS = frozenset({"gemini", "model"})
 _REMARKS = frozenset({"info", "error", "warning"})
 _CALL_FIELDS = ("id", "name", "args", "result", "resultDisplay", "status", "timestamp")
+_CONTEXT = "This is the Gemini CLI."
+_FOLDER = (
+    r"(?:Workspace Directories:\*\*|working in the following directories:)\s+- (.+)"
+    r"|working in the directory: (.+)"
+)
 _HEADER = frozenset({"projectHash", "startTime", "lastUpdated"})
 
 
@@ -88,14 +94,16 @@ def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> Source
         FORMAT,
         read_text(header.get("sessionId")) or name,
         read_steps,
-        cwd=next(
-            (folder for folder in read_list(header.get("directories")) if read_text(folder)), None
-        ),
+        cwd=_find_folder(header) or chat.find_folder(),
         created=read_time(header.get("startTime") or header.get("start_time")),
         title=read_text(header.get("summary")) or None,
         newest=chat.find_newest_step(),
     )
     return session
+
+
+def _find_folder(header: WireObject) -> str | None:
+    return next(filter(None, map(read_text, read_list(header.get("directories")))), None)
 
 
 @dataclass
@@ -144,6 +152,14 @@ class _Chat:
         """Return the step at which the chat is; None if that is the last one of all."""
         end = self._find_end()
         return None if not self.messages or end == self.messages[-1].step else end
+
+    def find_folder(self) -> str | None:
+        """Return the folder that Gemini CLI tells its model of before the first prompt."""
+        first = read_object(self.messages[0].value) if self.messages else {}
+        parts = read_list(first.get("content"))
+        text = "".join(read_text(read_object(part).get("text")) for part in parts)
+        match = re.search(_FOLDER, text) if _CONTEXT in text else None
+        return (match[1] or match[2]).strip() if match else None
 
     def _find_end(self) -> str:
         return next(reversed(self.current.values())).step if self.current else ROOT
