@@ -6,6 +6,7 @@ followed, and of an answer no more is read than `limit` bytes.
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from http.client import HTTPException
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.error import HTTPError
@@ -30,6 +31,11 @@ class SmallAnswer(NamedTuple):
 
     status: int
     body: bytes
+
+    @property
+    def is_success(self) -> bool:
+        """Whether the status is 2xx."""
+        return HTTPStatus.OK <= self.status < HTTPStatus.MULTIPLE_CHOICES
 
 
 class _NoRedirects(HTTPRedirectHandler):

@@ -139,6 +139,6 @@ def _fetch_json(url: str, key: str, body: dict[str, Any] | None = None) -> Any:
     data = None if body is None else msgspec.json.encode(body)
     try:
         answer = send_request(url, headers, data, seconds=_SECONDS)
-        return msgspec.json.decode(answer.body) if answer.status // 100 == 2 else None  # noqa: PLR2004 (HTTP)
+        return msgspec.json.decode(answer.body) if answer.is_success else None
     except (RequestFailed, msgspec.DecodeError, UnicodeError, RecursionError):
         return None

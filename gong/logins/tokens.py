@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 _MAX_REASON = 300
 _MIN_SECRET = 8
-_LAST_SUCCESS = 299
 _FIRST_SERVER_STATUS = 500
 
 
@@ -96,7 +95,6 @@ def _parse_answer(
         values = msgspec.json.decode(answer.body)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         values = None
-    is_success = answer.status <= _LAST_SUCCESS
     if isinstance(values, dict) and (code := values.get("error")):
         if isinstance(code, dict):  # not as OAuth says, but seen
             code = code.get("code") or code.get("message")
@@ -105,12 +103,12 @@ def _parse_answer(
         raise TokenRefused(
             f"{url} refused ({answer.status}): {reason}", provider=provider, code=str(code)[:100]
         )
-    if isinstance(values, dict) and is_success:
+    if isinstance(values, dict) and answer.is_success:
         return values
     # an empty answer is one to a revocation
-    if is_success and not answer.body.strip():
+    if answer.is_success and not answer.body.strip():
         return {}
-    if answer.status < _FIRST_SERVER_STATUS and not is_success:
+    if answer.status < _FIRST_SERVER_STATUS and not answer.is_success:
         raise TokenRefused(f"{url} refused with status {answer.status}", provider=provider)
     raise NetworkError(
         f"{url} does not answer as an authority does (status {answer.status})", provider=provider
