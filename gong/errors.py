@@ -121,13 +121,13 @@ class PlaceLost(GongError):
 
     def __init__(self, place: str, why: str, *, has_started: bool | None) -> None:
         self.place, self.why, self.has_started = place, why, has_started
-        told = {
+        effect = {
             True: "What was running there had started; it is ended with the connection, and how far"
             " it came is not known: look before you do it again.",
             False: "Nothing was started there.",
             None: "Whether it had an effect there is not known: look before you do it again.",
         }[has_started]
-        super().__init__(f"the connection to {place} is lost: {why}. {told}")
+        super().__init__(f"the connection to {place} is lost: {why}. {effect}")
 
 
 class NoObject(GongError):

@@ -156,7 +156,7 @@ class FolderFiles:
         self._doubtful: set[str] = set()
         self._unrecorded: set[str] = set()
         """Rows that no entry tells of, and git has not."""
-        self._told = {
+        self._recorded = {
             path: version and (version.mode, version.digest) for path, version in recorded.items()
         }
         """Mode and digest that the newest entry tells of each file; None of one that is gone."""
@@ -184,7 +184,7 @@ class FolderFiles:
         self._since = self._source.read_clock()
         rows = {path: self.rows[path] for path in sorted(self._unrecorded)}
         unrecorded = {
-            path: row.version for path, row in rows.items() if not self._is_told(path, row)
+            path: row.version for path, row in rows.items() if not self._is_recorded(path, row)
         }
         self._unrecorded.clear()
         self._note_recorded(unrecorded)
@@ -232,11 +232,11 @@ class FolderFiles:
         self._remarks.update(remarks)
         return remarks
 
-    def _is_told(self, path: str, row: FolderRow) -> bool:
+    def _is_recorded(self, path: str, row: FolderRow) -> bool:
         """Return whether the newest entry about a file tells of it as it is now."""
-        if path not in self._told:
+        if path not in self._recorded:
             return False
-        recorded, version = self._told[path], row.version
+        recorded, version = self._recorded[path], row.version
         if recorded is None or version is None:
             return recorded is None and version is None
         return recorded[1] is not None and recorded == (version.mode, version.digest)
@@ -245,7 +245,7 @@ class FolderFiles:
         signatures = {
             path: version and (version.mode, version.digest) for path, version in versions.items()
         }
-        self._told.update(signatures)
+        self._recorded.update(signatures)
         self._unrecorded.difference_update(versions)
 
     def close(self) -> None:
@@ -316,7 +316,7 @@ class FolderFiles:
             if row is None and signature is None and path not in tracked:
                 continue
             oid = tracked.get(path)
-            is_new = row is None and not is_after and path not in self._told
+            is_new = row is None and not is_after and path not in self._recorded
             if is_new and oid and signature and self._source.is_settled(signature, now_ns):
                 self.rows[path] = FolderRow(signature, oid=oid)  # git has just compared it
                 continue
@@ -347,7 +347,7 @@ class FolderFiles:
                 continue
             oid = tracked.get(path)
             # git has these bytes already: a blob of them would only cost space.
-            if oid and file and path not in self._told and _has_git_digest(file, oid):
+            if oid and file and path not in self._recorded and _has_git_digest(file, oid):
                 clean[path] = oid
                 if not is_after:
                     self.rows[path] = FolderRow(file.signature, None, oid, file.is_settled)

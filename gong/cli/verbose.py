@@ -37,13 +37,13 @@ class CallReporter:
 
     def __init__(self, write: Callable[[str], None]) -> None:
         self._write = write
-        self._call, self._begun = 0, 0.0
+        self._call, self._started_at = 0, 0.0
 
     def take_event(self, event: events.Event) -> None:
         """Write what an event says of a model call."""
         match event:
             case events.TurnStart(turn=turn):
-                self._call, self._begun = turn, time.monotonic()
+                self._call, self._started_at = turn, time.monotonic()
             case events.MessageStart(model=model):
                 self._write_line(f"{model} answers after {self._measure()}")
             case events.MessageEnd(stop_reason=stop, usage=usage):
@@ -58,7 +58,7 @@ class CallReporter:
                 pass
 
     def _measure(self) -> str:
-        return f"{time.monotonic() - self._begun:.1f} s"
+        return f"{time.monotonic() - self._started_at:.1f} s"
 
     def _write_line(self, text: str) -> None:
         self._write(f"call {self._call}: {text}")

@@ -89,7 +89,7 @@ class SessionServers:
         """The tools that the session has, by the names it knows them under."""
         self._folder, self._environ, self._policy = folder, environ, policy
         self._wanted, self._version, self._sandbox = patterns, version, sandbox
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         """The servers whose failure was told, until they are ready again; the remarks that were."""
         self._joined: dict[str, tuple[types.Tool, ...]] = {}
         """The lists of tools that were offered, by the server's name."""
@@ -173,12 +173,12 @@ class SessionServers:
         remarks = []
         for name, connection in self.connections.items():
             if connection.state == "ready":
-                self._told.discard(name)
+                self._reported.discard(name)
                 if self._joined.get(name) != connection.tools:
                     self._replace_tools(tools, connection)
                 remarks += self._report_left_out(connection)
-            elif connection.state == "failed" and name not in self._told:
-                self._told.add(name)
+            elif connection.state == "failed" and name not in self._reported:
+                self._reported.add(name)
                 log = f" (log: {connection.log})" if connection.server.kind == "stdio" else ""
                 remarks.append(f"MCP server {name} is left out: {connection.error}{log}")
         missing = [tool for tool in self.offered if tools.get(tool) is None]
@@ -205,8 +205,8 @@ class SessionServers:
         """Return what to say of tools that cannot be used, each once."""
         server = connection.server.name
         reports = [describe_left_out(server, "tool", *part) for part in connection.left_out]
-        new = [report for report in reports if report not in self._told]
-        self._told.update(new)
+        new = [report for report in reports if report not in self._reported]
+        self._reported.update(new)
         return new
 
     def _is_wanted(self, name: str) -> bool:

@@ -38,7 +38,7 @@ class AutomaticReview:
 
             self._open_sandbox = build_opener(settings, environ)
         self._answers = 0
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         """What was found before: the ids of findings, with the text of their lines."""
 
     async def on_stop(self, text: str) -> Block | None:
@@ -66,8 +66,8 @@ class AutomaticReview:
         for finding in findings:
             line = by_path[finding.file].get_line(finding.lines[0])
             key = f"{finding.file}\0{finding.category}\0{line}"
-            if key not in self._told:
-                self._told.add(key)
+            if key not in self._reported:
+                self._reported.add(key)
                 new.append(finding)
         if not new:
             return None

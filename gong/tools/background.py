@@ -52,7 +52,7 @@ class BackgroundCommand:
         self.location = ""
         """Where the full output is, in words; known at the end."""
         self.task: asyncio.Task[None] | None = None
-        self._begun = time.monotonic()
+        self._started_at = time.monotonic()
         self._seconds = 0.0
         self._unread = ""
         self._left_out = 0
@@ -77,12 +77,12 @@ class BackgroundCommand:
     def end(self, status: CommandStatus, exit_code: int | None, location: str = "") -> None:
         """Note how it ended, and where its output is."""
         self.status, self.exit_code, self.location = status, exit_code, location
-        self._seconds = time.monotonic() - self._begun
+        self._seconds = time.monotonic() - self._started_at
 
     def describe_status(self) -> str:
         """Return in a few words whether it runs, or how it ended."""
         if self.status == "running":
-            return f"running for {time.monotonic() - self._begun:.0f} s"
+            return f"running for {time.monotonic() - self._started_at:.0f} s"
         code = "" if self.exit_code is None else f", exit code {self.exit_code}"
         return f"{self.status}{code}, after {self._seconds:.1f} s"
 

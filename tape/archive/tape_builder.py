@@ -77,7 +77,7 @@ class TapeBuilder:
         """Line number in the source of the journal's first line."""
         self._blobs = Blobs(folder)
         self._file: BinaryIO | None = None
-        self._begun = ""
+        self._new_phase = ""
         """The phase whose first entry comes next."""
 
     def write_info(self, data: bytes) -> None:
@@ -94,7 +94,7 @@ class TapeBuilder:
         if name in self.phases:
             raise Damaged(f"phase {name} is duplicated")
         self.phases[name] = number
-        self._begun = name
+        self._new_phase = name
         with self.folder.sub("phases") as phases, phases.make(name) as phase_folder:
             self._file = self._create_file(phase_folder, ENTRIES)
 
@@ -106,12 +106,12 @@ class TapeBuilder:
             raise Damaged("this entry is outside of any phase")
         self._file.write(raw + b"\n")
         self.entries += 1
-        if self._begun and header.type == Anchor.entry_type and self._begun != ORIGIN:
+        if self._new_phase and header.type == Anchor.entry_type and self._new_phase != ORIGIN:
             anchor = decode_line(raw)
             if isinstance(anchor.data, Anchor):  # the summary for people, as its writer did
-                with self.folder.sub("phases") as phases, phases.sub(self._begun) as phase:
+                with self.folder.sub("phases") as phases, phases.sub(self._new_phase) as phase:
                     phase.create(ANCHOR_PAGE, render_anchor_page(anchor.data, anchor.time))
-        self._begun = ""
+        self._new_phase = ""
         return header
 
     def add_ref(self, line: bytes, number: int) -> None:

@@ -242,10 +242,10 @@ class CommandGroup(LazyGroup):
             return super().invoke(ctx)
         except NotFound as error:
             name, *words = ctx.meta[_TYPED]
-            told = str(error)
-            files = [word for word in words if repr(word) in told and os.path.lexists(word)]
-            if told := explain_file(name, files):
-                raise UsageError(told) from None
+            text = str(error)
+            files = [word for word in words if repr(word) in text and os.path.lexists(word)]
+            if advice := explain_file(name, files):
+                raise UsageError(advice) from None
             raise
 
     def resolve_command(

@@ -236,7 +236,7 @@ class _Batch:
         self.options, self.tool, self.as_json = options, tool, as_json
         self.since = parse_timestamp(parse_moment(since, read_clock())) * 1000 if since else 0
         self.project = None if project is None else os.path.realpath(project)
-        self.told: set[str] = set()
+        self.reported: set[str] = set()
         """Files whose errors were reported."""
         self.refused: dict[str, FileStamp | None] = {}
         """Watched file that is no session → its stamp."""
@@ -332,9 +332,9 @@ class _Batch:
                 if isinstance(done.error, UsageError):
                     self.refused[done.source.name] = FileStamp.find(done.source.path)
                 if done.error is None:
-                    self.told.discard(done.source.name)
-                elif done.source.name not in self.told:
-                    self.told.add(done.source.name)
+                    self.reported.discard(done.source.name)
+                elif done.source.name not in self.reported:
+                    self.reported.add(done.source.name)
                     failed.append(done)
         if tapes:
             memory.save()

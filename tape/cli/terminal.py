@@ -44,8 +44,8 @@ _progress_streams: list[TextIO] = []
 
 def get_columns() -> int:
     """Return the width of a line in columns: of the terminal, or as COLUMNS says without one."""
-    told = os.environ.get("COLUMNS", "")
-    wide = int(told) if told.isascii() and told.isdigit() and len(told) < len("10000") else 0
+    text = os.environ.get("COLUMNS", "")
+    wide = int(text) if text.isascii() and text.isdigit() and len(text) < len("10000") else 0
     return _get_terminal_size()[0] or wide or DEFAULT_COLUMNS
 
 

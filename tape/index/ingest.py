@@ -64,7 +64,7 @@ class IndexedLine(NamedTuple):
     length: int
     """Length in bytes without the newline."""
     header: Header
-    told: LineContents
+    contents: LineContents
     cwd: str | None
     """The working folder at this entry."""
 
@@ -212,7 +212,7 @@ def insert_run(
     deleted, to be read again.
     """
     whose = bytes.fromhex(tape)
-    named = {target for line in run.lines for target in line.told.targets} - known
+    named = {target for line in run.lines for target in line.contents.targets} - known
     if named:
         db.executemany(
             "INSERT INTO redactions VALUES (?, ?)",
@@ -220,7 +220,7 @@ def insert_run(
         )
     gone = known | named
     # Words, files and sums of an entry are in many tables, and sums cannot be taken apart again.
-    if any(line.told != NO_CONTENTS and line.header.id in gone for line in run.lines) or any(
+    if any(line.contents != NO_CONTENTS and line.header.id in gone for line in run.lines) or any(
         _has_indexed_data(db, tape, target) for target in named
     ):
         _reset_tape(db, tape)
@@ -315,7 +315,7 @@ def _insert_lines(db: Connection, lines: Sequence[IndexedLine], phase: int) -> _
             for key, (offset, length, head, _, _) in keyed
         ],
     )
-    texts = [(key, line.told.words) for key, line in keyed if line.told.words]
+    texts = [(key, line.contents.words) for key, line in keyed if line.contents.words]
     db.executemany(
         "INSERT INTO said (rowid, text) VALUES (?, ?)",
         [(key, space_cjk(words.said)) for key, words in texts if words.said],
@@ -324,7 +324,7 @@ def _insert_lines(db: Connection, lines: Sequence[IndexedLine], phase: int) -> _
         "INSERT INTO words (rowid, text) VALUES (?, ?)",
         [(key, space_cjk("\n".join(words))) for key, words in texts],
     )
-    spent = [(key, line.told.spent) for key, line in keyed if line.told.spent]
+    spent = [(key, line.contents.spent) for key, line in keyed if line.contents.spent]
     callers = {tuple(names): key for key, *names in db.execute("SELECT * FROM callers")}
     for names in sorted({usage[:3] for _, usage in spent} - callers.keys()):
         callers[names] = db.execute(
@@ -336,7 +336,7 @@ def _insert_lines(db: Connection, lines: Sequence[IndexedLine], phase: int) -> _
     )
     db.executemany(
         "INSERT INTO calls VALUES (?, ?, ?, ?)",
-        [(key, *line.told.done) for key, line in keyed if line.told.done],
+        [(key, *line.contents.done) for key, line in keyed if line.contents.done],
     )
     return _RowRange(highest + 1, highest + len(keyed), *_insert_files(db, keyed, phase))
 
@@ -352,12 +352,12 @@ def _insert_files(
     earlier: dict[tuple[str, str], list[tuple[int, str, str, str]]] = {}
     changed: set[tuple[str, str]] = set()
     for key, line in keyed:
-        for place in line.told.touched:
+        for place in line.contents.touched:
             row = key, place.call, resolve_path(place.path, line.cwd), place.op
             rows[row] = None
             if place.op in ASKED_OPS:
                 earlier.setdefault(row[1:3], []).append(row)
-            elif line.told.done is not None:
+            elif line.contents.done is not None:
                 for old in earlier.pop(row[1:3], ()):
                     rows.pop(old, None)
                 changed.add(row[1:3])

@@ -250,7 +250,7 @@ def _read_tape_record(tape: Tape, folder: str) -> TapeRecord:
             target
             for run in read_runs(tape, refs, phases, redacted)
             for line in run.lines
-            for target in line.told.targets
+            for target in line.contents.targets
         }
         if named <= redacted:
             return build_tape_record(tape, folder, refs, phases)

@@ -149,7 +149,7 @@ def _wait_for_lock(fd: int, name: str, seconds: float) -> None:
             )
         if passed >= _LONG and not has_reported:
             what = f"{_WHAT.get(name, f'branch {name}')}, held by {_describe_holder(fd)}"
-            _PATIENCE.get().told(f"waiting for {what}")
+            _PATIENCE.get().report(f"waiting for {what}")
             has_reported = True
         sleep(min(pause, seconds - passed))
         pause = min(2 * pause, _POLL)
@@ -239,7 +239,7 @@ class LockWait(NamedTuple):
     """How long to wait for locks that are held only briefly, and where to report waiting."""
 
     seconds: float = DEFAULT_LOCK_WAIT
-    told: Callable[[str], None] = lambda _: None
+    report: Callable[[str], None] = lambda _: None
     """Called with a message after a second of waiting."""
 
 

@@ -91,9 +91,9 @@ class _Deadline:
     def __init__(self, limits: Timeouts, meter: AnswerMeter, failures: ProviderFailures) -> None:
         self._limits, self._meter, self._failures = limits, meter, failures
         self._clock = asyncio.get_running_loop().time
-        self.begun = False
+        self.has_begun = False
         """There was an event."""
-        self._started = self._alive = self._told = self._clock()
+        self._started = self._alive = self._last_event_at = self._clock()
         self._taken = meter.taken
         self._unfinished = 0
 
@@ -103,9 +103,11 @@ class _Deadline:
         # Events of ours since the last wait. A host may send comments for ever, to keep the
         # connection open, while its model hangs: `quiet` is the limit for that.
         if self._taken != self._meter.taken:
-            self._taken, self._told = self._meter.taken, now
-        idle = limits.idle if self.begun else limits.first_byte
-        until = min(self._alive + idle, self._told + limits.quiet, self._started + limits.whole)
+            self._taken, self._last_event_at = self._meter.taken, now
+        idle = limits.idle if self.has_begun else limits.first_byte
+        until = min(
+            self._alive + idle, self._last_event_at + limits.quiet, self._started + limits.whole
+        )
         try:
             chunk = await reply.read_chunk(max(until - now, 0))
         except TimeoutError:
@@ -125,8 +127,8 @@ class _Deadline:
         """Return the error of the limit that was reached first."""
         limits = self._limits
         _, limit, what = min(
-            (self._alive + idle, idle, _GO_ON if self.begun else _BEGIN),
-            (self._told + limits.quiet, limits.quiet, _SAY_SOMETHING),
+            (self._alive + idle, idle, _GO_ON if self.has_begun else _BEGIN),
+            (self._last_event_at + limits.quiet, limits.quiet, _SAY_SOMETHING),
             (self._started + limits.whole, limits.whole, _END),
         )
         return self._failures.build_timeout(what, limit)
@@ -229,15 +231,15 @@ class WireProvider:
             except (EventTooLong, DamagedFrame) as error:
                 failure = error
             if any(batch):
-                deadline.begun = True
+                deadline.has_begun = True
                 deadline.note_event()
                 yield batch
             if failure is not None:
                 _refuse_events(failure, meter, failures)
             # without any event the body is a whole answer, an error's, or none at all
-            if not deadline.begun:
+            if not deadline.has_begun:
                 body += chunk[: meter.sizes.event - len(body)]
-        if not deadline.begun and not (has_frames and body):
+        if not deadline.has_begun and not (has_frames and body):
             batch = [encode_json(event) for event in _split_body(decoder, bytes(body))]
             if not batch:
                 raise failures.build_no_answer_error(bytes(body[:_SHOWN]))

@@ -63,7 +63,7 @@ class OpenAIChatRequestEncoder:
             lambda url, _mime: {"type": "image_url", "image_url": {"url": url}},
             detail=True,
         )
-        self._told = HistorySelection()
+        self._prompted_history = HistorySelection()
 
     def encode_request(self, request: Request) -> EncodedRequest:
         """Return the call to send; raises MsgspecError for options that are not a JSON object."""
@@ -97,7 +97,9 @@ class OpenAIChatRequestEncoder:
             ),
         )
         prompt = (Message("system", (Text(request.system),)),) if request.system.strip() else ()
-        with_prompt = replace(request, messages=self._told.follow(request.messages, prompt))
+        with_prompt = replace(
+            request, messages=self._prompted_history.follow(request.messages, prompt)
+        )
         elements = self._cache.encode_messages(with_prompt, _choose_form(request, quirks))
         if quirks.cache_marks and _KNOWS_MARKS.search(request.model):
             elements = _mark_elements(elements)
