@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from contextlib import contextmanager
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Union
 
 import msgspec
@@ -200,6 +203,55 @@ def _compacted(path: Path, scale: Scale) -> Row:
     )
     name = f"open to view, compacted, at {scale.large:,}"
     return Row(name, f"the same at {scale.small:,}", pair.ratio, "×", 1.5)
+
+
+RESUMED, NESTED = 10.0, 200
+"""Milliseconds of a resume; how deep branches are nested."""
+
+
+def resumed_rows(path: Path, scale: Scale) -> list[Row]:
+    """Measure what the library does before the first request: processor time, flat in size.
+
+    Opened, locked, and folded up to the sendable view: a session compacted all along, and one whose
+    branches are forked from one another.
+    """
+    long, short = (compacted(path, entries, scale.small) for entries in (scale.large, scale.small))
+    times: tuple[list[float], list[float]] = ([], [])
+    for _ in range(SLOW * 3):
+        times[0].append(_resume(*long))
+        times[1].append(_resume(*short))
+    name = f"resumed in the library, compacted, at {scale.large:,}"
+    deep, flat = (_make_nested(path, depth, scale.small) for depth in (NESTED, 1))
+    nested = by_turns(SLOW * 3, lambda: _resume(*deep), lambda: _resume(*flat))
+    return [
+        Row(name, "none", median(times[0]) * 1_000, "ms", RESUMED, note="processor time"),
+        Row(name, f"at {scale.small:,}", median(times[0]) / median(times[1]), "×", 1.3),
+        Row(
+            f"view of branches nested {NESTED} deep", "as many entries in one", nested.ratio, "×", 2
+        ),
+    ]
+
+
+def _resume(store: Store, folder: str) -> float:
+    forget_checked_runs()
+    began = time.process_time()
+    with store.open_folder(folder) as tape, tape.writer():
+        build_messages(tape, tape.head(), TARGET)
+        return time.process_time() - began
+
+
+def _make_nested(path: Path, depth: int, entries: int) -> tuple[Store, str]:
+    """Make a tape of branches, each forked from the head of the one before."""
+    home, payloads = path / f"nested-{depth}", iter(sample.payloads(entries))
+    with Store(home, durable=False).create(BEGINNING) as tape:
+        for level in range(depth):
+            if level:
+                tape.fork(tape.head(), f"level-{level}", switch=True)
+            with tape.writer() as writer:
+                for payload in islice(payloads, entries // depth):
+                    writer.append(payload)
+    (folder,) = Store(home).folders()
+    return Store(home), folder
 
 
 def verify_rows(path: Path, scale: Scale) -> list[Row]:

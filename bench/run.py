@@ -17,6 +17,7 @@ from pathlib import Path
 import catalogue
 import files
 import index
+import judging
 import llm
 import lsp
 import many
@@ -29,6 +30,7 @@ import resume
 import rounds
 import serve
 import startup
+import states
 import store
 import stream
 import terminal
@@ -44,8 +46,11 @@ GROUPS = {
     "verify": reading.verify_rows,
     "stream": reading.stream_rows,
     "typed": reading.typed_rows,
+    "library": reading.resumed_rows,
     "show": reading.show_rows,
     "commands": startup.command_rows,
+    "states": states.states_rows,
+    "judging": judging.judging_rows,
     "terminal": terminal.terminal_rows,
     "disk": store.disk_rows,
     "fork": store.fork_rows,

@@ -18,7 +18,7 @@ from tape.model.entries import Anchor, Text, User
 from tape.store.store import Beginning, Store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from tape.model.entries import Payload
@@ -143,16 +143,27 @@ def entry_rows(path: Path, scale: Scale) -> list[Row]:
 
 
 def blob_rows(path: Path, scale: Scale) -> list[Row]:
-    """Measure appends of entries with a text of 100 KB, which is stored as a blob."""
-    texts = sample.Words(Random(sample.SEED))
+    """Measure appends of entries with a long text, which is stored as a blob."""
+    words = sample.Words(Random(sample.SEED))
     bare = Bare(path / "bare-blob")
-    with _writers(path, "blob", durability="entry") as writer:
-        pair = by_turns(
-            scale.rounds,
-            lambda: appended(writer, [User((Text(text=texts.text(LONG_TEXT)),))], barrier=False),
-            lambda: bare.write([texts.text(LONG_TEXT).encode()], sync=True),
-        )
-    return [Row("append of 100 KB, durability entry", "write + fdatasync", pair.ratio, "×", 3)]
+    rows = []
+    for name, times, target in (("100 KB", 1, 3), ("1 MB", 10, 5)):
+
+        def make_text(times: int = times) -> str:
+            return "".join(words.text(LONG_TEXT) for _ in range(times))
+
+        with _writers(path, f"blob-{times}", durability="entry") as writer:
+
+            def append(writer: Writer = writer, make_text: Callable[[], str] = make_text) -> float:
+                return appended(writer, [User((Text(text=make_text()),))], barrier=False)
+
+            def write(make_text: Callable[[], str] = make_text) -> float:
+                return bare.write([make_text().encode()], sync=True)
+
+            pair = by_turns(scale.rounds // times, append, write)
+        shown = f"append of {name}, durability entry"
+        rows.append(Row(shown, "write + fdatasync", pair.ratio, "×", target))
+    return rows
 
 
 def group_rows(path: Path, scale: Scale) -> list[Row]:

@@ -54,7 +54,9 @@ def tools_rows(path: Path, scale: Scale) -> list[Row]:
     with asyncio.Runner() as runner:
         hand, alone = Hand(folder, runner), Hand(folder, runner, "/nonexistent")
         pairs = [*_pairs(hand, folder), *_searches(hand, alone, folder)]
-        return [row for one in pairs if (row := _row(*one, scale.rounds))]
+        rows = [row for one in pairs if (row := _row(*one, scale.rounds))]
+        large = _large_file_pairs(hand, path, scale)
+        return rows + [row for one in large if (row := _row(*one, min(scale.rounds, 15)))]
 
 
 Pair = tuple[str, "Callable[[], object]", str, "Callable[[], object] | list[str]", float | None]
@@ -67,6 +69,35 @@ def _pairs(hand: Hand, folder: Path) -> list[Pair]:
         ("read", lambda: hand.use("read", path=str(file)), "cat", ["cat", str(file)], 1.0),
         ("ls", lambda: hand.use("ls", path=str(folder)), "ls", ["ls", "-A", str(folder)], 1.0),
         ("bash", lambda: hand.use("bash", command="true"), "bash -c", ["bash", "-c", "true"], 2.0),
+    ]
+
+
+def _large_file_pairs(hand: Hand, path: Path, scale: Scale) -> list[Pair]:
+    """Return calls about one large file: 50 MB, unless in a hurry."""
+    file, count = path / "large.txt", 10 * scale.large
+    with file.open("w") as out:
+        for number in range(count):
+            out.write(f"line {number:07} of a file that is large, as logs are\n")
+        out.write(f"{WORD}\n")
+    first = count - 20
+    sed = ["sed", "-n", f"{first},{first + 9}p", str(file)]
+    rg = ["rg", "--json", WORD, str(file)]
+    size = f"{file.stat().st_size >> 20} MB"
+    return [
+        (
+            f"read of ten lines of {size}",
+            lambda: hand.use("read", path=str(file), offset=first, limit=10),
+            "sed",
+            sed,
+            2.0,
+        ),
+        (
+            f"grep of one file of {size}",
+            lambda: hand.use("grep", pattern=WORD, path=str(file)),
+            "rg",
+            rg,
+            1.5,
+        ),
     ]
 
 
