@@ -7,7 +7,8 @@ where none has this id: what follows begins another branch.
 
     message                          becomes
     -------------------------------  ----------------------------------------------------------
-    user                             user
+    user                             user; context where it says what the session is about
+    user, with results only          nothing where they stand beside their calls, else results
     gemini, model                    an answer: thoughts, words, calls; then a result for each
                                      call that has one
     info, error, warning             note
@@ -27,12 +28,14 @@ from msgspec.structs import replace
 from ...model.entries import (
     NO_JSON,
     Assistant,
+    Context,
     Note,
     Text,
     Thinking,
     ToolResult,
     Usage,
     User,
+    join_texts,
 )
 from ..gemini.parse import GeminiReader
 from ..parsing import CallBinder, build_tool_call, to_plain_text
@@ -63,6 +66,7 @@ FORMAT = "gemini-cli-chat"
 _ANSWERS = frozenset({"gemini", "model"})
 _REMARKS = frozenset({"info", "error", "warning"})
 _CALL_FIELDS = ("id", "name", "args", "result", "resultDisplay", "status", "timestamp")
+_CONTEXT_MARK = "<session_context>"
 _CONTEXT = "This is the Gemini CLI."
 _FOLDER = (
     r"(?:Workspace Directories:\*\*|working in the following directories:)\s+- (.+)"
@@ -197,6 +201,8 @@ class _StepReader:
     def __init__(self, session: SourceSession, put: Put) -> None:
         self.session = session
         self.reader = GeminiReader(put, CallBinder())
+        self.answered: set[str] = set()
+        """Calls whose result stands beside them; newer versions write it a second time."""
 
     def read(self, chat: _Chat) -> Iterator[SourceStep]:
         """Yield a step for each message."""
@@ -221,14 +227,27 @@ class _StepReader:
                 else:
                     yield payload
         elif kind == "user":
-            content = message.get("content")
-            yield User(tuple(self._read_words(content)) or (Text(""),))
+            yield from self._convert_user(message.get("content"))
         elif kind in _ANSWERS:
             yield from self._convert_answer(message, model)
         elif kind in _REMARKS:
             yield Note(to_plain_text(message.get("content") or ""))
         else:
             yield self.session.keep_whole(kind or "message", message)
+
+    def _convert_user(self, content: Any) -> Iterator[Payload]:
+        """Yield a message in the user's name: a prompt, facts for the model, or results again."""
+        pieces = [read_object(piece) for piece in read_list(content)]
+        if not pieces or not all("functionResponse" in piece for piece in pieces):
+            blocks = tuple(self._read_words(content)) or (Text(""),)
+            is_told = join_texts(blocks).startswith(_CONTEXT_MARK)
+            yield Context("user", "note", blocks) if is_told else User(blocks)
+            return
+        for piece in pieces:
+            if read_text(read_object(piece["functionResponse"]).get("id")) in self.answered:
+                self.session.left_out[COVERED] += 1
+            else:
+                yield from self.reader.read_element({"role": "user", "parts": [piece]})
 
     def _read_words(self, content: Any) -> list[Block]:
         pieces = content if isinstance(content, list) else [content] if content else []
@@ -273,6 +292,7 @@ class _StepReader:
         if not results:
             text = to_plain_text(call.get("resultDisplay") or status)
             results = [{"name": call.get("name"), "response": {"error": text}}]
+        self.answered.add(read_text(call.get("id")))
         response = {**results[0], "id": call.get("id"), "name": call.get("name")}
         part = {"functionResponse": {k: v for k, v in response.items() if v is not None}}
         for payload in self.reader.read_element({"role": "user", "parts": [part]}):

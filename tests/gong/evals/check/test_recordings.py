@@ -6,6 +6,7 @@ command that wrote above the folder, changed c.py, and replaced d.py.
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ import pytest
 from gong.evals.check.finding import CheckLimits
 from gong.evals.check.report import check_trajectory
 from gong.evals.check.trajectory import build_trajectory
-from tests.tape.formats.sessions.lines import read_lines
+from tests.tape.formats.sessions.lines import list_payloads, read_lines
 
 RECORDINGS = Path(__file__).parent / "recordings"
 FINDINGS = {
@@ -43,10 +44,19 @@ def test_a_lost_result_of_a_recording_is_found(tool: str) -> None:
     lines = (RECORDINGS / f"{tool}.jsonl").read_bytes().splitlines()
     marks = (b'"tool_result"', b'_call_output"', b'"toolCalls"')
     place = max(at for at, line in enumerate(lines) if any(mark in line for mark in marks))
-    if tool == "gemini":  # the result stands beside its call
+    if tool == "gemini":  # the result stands beside its call, and in the line after it
         lines[place] = lines[place].replace(b'"functionResponse"', b'"lost"')
+        assert b'"functionResponse"' in lines.pop(place + 1)
     else:
         del lines[place]
     trajectory = build_trajectory(read_lines(tool, b"\n".join(lines)))
     report = check_trajectory(tool, trajectory, CheckLimits(), lambda *_: None)
     assert [finding.kind for finding in report.findings].count("no-result") == 1
+
+
+def test_results_that_gemini_writes_twice_are_there_once() -> None:
+    data = (RECORDINGS / "gemini.jsonl").read_bytes()
+    session = read_lines("gemini", data)
+    payloads = [type(payload).__name__ for payload in list_payloads(session)]
+    assert Counter(payloads) == {"Context": 1, "User": 1, "Assistant": 9, "ToolResult": 8}
+    assert session.left_out["covered"] >= 8
