@@ -30,6 +30,7 @@ from ..redaction import (
     complete_redaction,
     find_unshared_blobs,
 )
+from ..refs import JOURNAL_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -141,6 +142,8 @@ def detach(tape: Tape) -> None:
             if not unnamed:
                 with tape.notify_projection():
                     tape.folder.move(_NEW_ORIGIN, tape.phases.folder, ORIGIN)
+                    # Whoever looks for changed tapes, such as a push, asks when this one was.
+                    os.utime(JOURNAL_NAME, dir_fd=tape.folder.fd, follow_symlinks=False)
                 return
         with tape.writer() as writer:
             writer.append(Redact(unnamed, "redacted in the tape this one was forked from"))

@@ -163,6 +163,20 @@ def test_a_fork_takes_its_origin_along(tape, talk, team):
     assert [row["tape"] for row in done] == [talk, child]
 
 
+def test_a_push_brings_the_past_of_a_tape_that_was_detached_since(tape, talk, team, tmp_path):
+    child = tape("fork", "--new", talk, "--json").json["tape"]
+    tape("push", "--all", "--yes")
+    tape("detach", child, "--yes")
+    assert tape("push", "--all").text.startswith("pushed 1 tape to team")
+    assert tape("push", "--all").text == "nothing new for team\n"
+    tape("unpush", talk, "--yes")
+    there = ["--store", tmp_path / "there"]
+    tape("clone", team, *there)
+    assert [row["id"] for row in tape("ls", "--all", "--json", *there).json] == [child]
+    assert tape("verify", "--all", *there).code == 0
+    assert tape("cat", child, *there).text == tape("cat", child).text
+
+
 def test_a_remote_that_creates_an_object_twice_is_refused(tape, tmp_path, monkeypatch):
     def create(self, key, data):
         self.replace(key, data)
