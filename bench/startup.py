@@ -35,7 +35,7 @@ COMMANDS = {
     "tape ls -n 20": 5.5,
     "tape --store .tape ls": 5.5,
     "gong tape ls": 5.5,
-    "tape search session": 5.5,
+    "tape search Hello": 5.5,
     "tape ls --all": 18.3,
     "tape stats": 5.5,
     "tape show": 5.5,
