@@ -267,8 +267,8 @@ def _has_overwritten(result: ToolResult) -> bool:
         details = read_object(msgspec.json.decode(bytes(result.details) or b"null"))
     except (ValueError, RecursionError):
         details = {}
-    if details.get("type") in {"create", "update"}:
-        return bool(details["type"] == "update")
+    if (kind := read_text(details.get("type"))) in {"create", "update"}:
+        return kind == "update"
     return _OVERWROTE.search(join_texts(result.content)[:300]) is not None
 
 

@@ -6,14 +6,19 @@ command that wrote above the folder, changed c.py, and replaced d.py.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gong.evals.check.finding import CheckLimits
 from gong.evals.check.report import check_trajectory
 from gong.evals.check.trajectory import build_trajectory
+from tape.formats.sessions.loading import load_reader
 from tests.tape.formats.sessions.lines import list_payloads, read_lines
 
 RECORDINGS = Path(__file__).parent / "recordings"
@@ -60,3 +65,30 @@ def test_results_that_gemini_writes_twice_are_there_once() -> None:
     payloads = [type(payload).__name__ for payload in list_payloads(session)]
     assert Counter(payloads) == {"Context": 1, "User": 1, "Assistant": 9, "ToolResult": 8}
     assert session.left_out["covered"] >= 8
+
+
+def put_junk(value: Any, junk: Any, place: int) -> Any:
+    """Return a JSON value in which one part, chosen by a number, is something else."""
+    if place == 0 or not value or not isinstance(value, dict | list):
+        return junk
+    keys = [*value] if isinstance(value, dict) else range(len(value))
+    key = keys[place % len(keys)]
+    changed = value.copy()
+    changed[key] = put_junk(value[key], junk, place // len(keys))
+    return changed
+
+
+@pytest.mark.parametrize("tool", FINDINGS)
+@given(
+    st.integers(0, 99),
+    st.sampled_from([None, 0, 1e308, "", "x\0", [], {}, [[]], {"a": 1}, True, "../..", "$("]),
+    st.integers(0, 5000),
+)
+def test_lines_of_any_content_break_no_check(tool: str, row: int, junk: Any, place: int) -> None:
+    lines = (RECORDINGS / f"{tool}.jsonl").read_bytes().splitlines()
+    row %= len(lines)
+    lines[row] = json.dumps(put_junk(json.loads(lines[row]), junk, place)).encode()
+    trajectory = build_trajectory(load_reader(tool).read_session(lambda: lines, "name"))
+    limits = CheckLimits(("/src/app",), 0.1, 3)
+    report = check_trajectory(tool, trajectory, limits, lambda *_: None)
+    assert report.turns <= 11
