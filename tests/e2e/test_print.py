@@ -115,6 +115,14 @@ def test_files_that_a_prompt_names_are_given_to_the_model(place):
     assert "attached notes.txt: 3 lines" in done.stderr
 
 
+def test_names_that_are_too_long_for_a_file_are_words(place):
+    model = place.script({"text": "fine"})
+    (place.home / "mine.txt").write_text("of mine\n")
+    done = place.run("gong", "-m", model, "-v", "-p", f"see @{'a' * 300} @~nobody/x @~/mine.txt")
+    assert done.stdout == "fine\n"
+    assert "attached ~/mine.txt: 1 lines" in done.stderr
+
+
 def test_files_that_a_rule_denies_to_read_are_not_given_to_the_model(place):
     """Nor through a link; standard error names the rule."""
     (place.folder / ".env").write_text("KEY=hidden-in-here\n")

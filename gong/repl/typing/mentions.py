@@ -13,6 +13,7 @@ typed                 given along
 from __future__ import annotations
 
 import re
+from errno import EACCES
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -59,7 +60,7 @@ def read_mentions(
     Relative paths start at `folder`, `~` is the user's home; `locate` says where the file of a
     name is otherwise; `find_denied` returns the rule that denies to read a path, or "".
     """
-    locate = partial(_locate_file, folder) if locate is None else locate
+    locate = partial(locate_file, folder) if locate is None else locate
     mentions = MentionedFiles([], [])
     seen: set[tuple[Path, str]] = set()
     for match in _MENTION.finditer(text):
@@ -86,16 +87,28 @@ def list_mentioned_names(text: str) -> list[str]:
     return [*dict.fromkeys(name for match in matches for name, _ in _list_tries(match) if name)]
 
 
-def _locate_file(folder: str, name: str) -> Path:
-    return Path(folder, name).expanduser() if name.startswith("~") else Path(folder, name)
+def locate_file(folder: str, name: str) -> Path:
+    """Return the path of a name that a person typed in a folder; `~` is the user's home."""
+    try:
+        return Path(folder, Path(name).expanduser())
+    except RuntimeError:  # nobody has the name behind `~`: it is one of a file
+        return Path(folder, name)
 
 
 def _find_file(match: re.Match[str], locate: Callable[[str], Path]) -> tuple[str | None, str]:
     """Return the path that a mention names, as typed, and its lines such as `:10-20`."""
     for name, lines_of in _list_tries(match):
-        if name and locate(name).exists():
+        if name and _is_there(locate(name)):
             return name, lines_of
     return None, ""
+
+
+def _is_there(path: Path) -> bool:
+    """Return whether there is a file, also one that may not be looked at; none of a long name."""
+    try:
+        return path.exists()
+    except OSError as error:
+        return error.errno == EACCES
 
 
 def _list_tries(match: re.Match[str]) -> Sequence[tuple[str, str]]:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from prompt_toolkit.completion import DummyCompleter
@@ -36,7 +35,7 @@ from .completion import build_completer
 from .file_names import list_local_files, list_place_files
 from .input_history import open_history
 from .keys import KeyMap
-from .mentions import read_mentions
+from .mentions import locate_file, read_mentions
 from .menu import CompletionMenu
 from .paste import DraftParts, delete_after, delete_before
 from .pictures import (
@@ -225,14 +224,14 @@ class PromptInput:
 
     def _paste(self, event: KeyPressEvent) -> None:
         path = find_dropped_picture(event.data)
-        if path is not None and Path(path).expanduser().is_file():
+        if path is not None and locate_file(self._folder, path).is_file():
             self.add_picture(path)
         else:
             self._draft().insert_text(self._parts.fold_paste(event.data))
 
     def add_picture(self, name: str) -> None:
         """Put the placeholder of a picture in a file into the prompt, or say why not."""
-        path = Path(self._folder, Path(name).expanduser())
+        path = locate_file(self._folder, name)
         try:
             self._put_picture(*attach_picture(path, path.name, self._read_rules()), path.name)
         except OSError as error:

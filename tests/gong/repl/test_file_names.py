@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -48,3 +49,37 @@ def test_what_a_prompt_names(tmp_path):
         "@data.bin is not attached: it is not text",
         "@a.py:7 is not attached: the file has 3 lines",
     ]
+
+
+def test_names_that_no_file_can_have_are_no_mentions(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home/mine.txt").write_text("mine\n")
+    (tmp_path / "~nobody-here").write_text("odd\n")
+    text = f"see @~/mine.txt @~nobody-here @~nobody-there/x @{'a' * 300} @{'b/' * 3000} @a\0b"
+    found = read_mentions(text, str(tmp_path), RULES)
+    assert found.remarks == ["attached ~/mine.txt: 1 lines", "attached ~nobody-here: 1 lines"]
+
+
+FORMS = {
+    "@notes.txt": ['<file path="notes.txt">\none\ntwo\nthree\n</file>'],
+    '@"my notes.txt"': ['<file path="my notes.txt">\nmine\n</file>'],
+    '@"my notes.txt":1,': ['<file path="my notes.txt">\nmine\n</file>'],
+    "@notes.txt:2-3.": ['<file path="notes.txt" lines="2-3" of="3">\ntwo\nthree\n</file>'],
+    "@notes.txt:2": ['<file path="notes.txt" lines="2-2" of="3">\ntwo\n</file>'],
+    "@d/ @d": ['<folder path="d/">\nx\n</folder>'],
+    "@notes.txt @notes.txt": ['<file path="notes.txt">\none\ntwo\nthree\n</file>'],
+    '@missing @"not there" a@notes.txt': [],
+    "@" + "a" * 300: [],
+}
+
+
+@pytest.mark.parametrize("words", FORMS)
+def test_each_form_of_a_mention(tmp_path, words):
+    """The terminal and -p read them with this function."""
+    (tmp_path / "notes.txt").write_text("one\ntwo\nthree\n")
+    (tmp_path / "my notes.txt").write_text("mine\n")
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d/x").touch()
+    found = read_mentions(f"see {words}", str(tmp_path), RULES)
+    assert [document.text for document in found.documents] == FORMS[words]
