@@ -438,7 +438,7 @@ def decode_lines(
     return entries
 
 
-_ORIGIN = ("provider", "api", "endpoint", "model", "stop_reason", "raw_stop", "usage")
+_ORIGIN = ("provider", "api", "endpoint", "model", "stop_reason", "raw_stop")
 """Fields of answers whose few values repeat from answer to answer."""
 
 
@@ -487,6 +487,8 @@ def _replace_value(data: Struct, name: str, known: dict[object, object]) -> None
 def _replace_origin(answer: Assistant, known: dict[object, object]) -> None:
     for name in _ORIGIN:
         _replace_value(answer, name, known)
+    if answer.usage.server_tools is None:  # else it has no hash
+        _replace_value(answer, "usage", known)
 
 
 def _replace_content(content: Content, known: dict[object, object], calls: dict[str, str]) -> None:

@@ -5,7 +5,7 @@ import pytest
 
 from tape.clock import format_timestamp
 from tape.errors import Damaged, NotFound
-from tape.model.entries import Anchor, Assistant, Meta, Start, Text, User
+from tape.model.entries import Anchor, Assistant, Meta, Start, Text, Usage, User
 from tape.model.line import encode_line, encode_payload
 from tests.tape import making, reader
 
@@ -40,6 +40,15 @@ class TestAPath:
         one, two = (entry.data for entry in entries[-2:])
         assert one.model is two.model
         assert one.provider is two.provider
+
+    def test_read_whole_has_answers_whose_provider_searched(self, tape):
+        """Their usage counts the searches in an object, which nothing is shared by."""
+        with tape.writer("main") as writer:
+            for usage in (Usage(1, 2), Usage(1, server_tools={"web_search": 1}), Usage(1, 2)):
+                writer.append(Assistant((), "anthropic", usage=usage))
+        entries = tape.entries(tape.head())
+        assert entries == making.entries(tape, "main")
+        assert entries[1].data.usage is entries[3].data.usage
 
     def test_skips_a_line_that_cannot_be_read_and_says_so(self, tape, folder):
         making.write(tape, "one", "two", "three")
