@@ -30,6 +30,7 @@ from msgspec.structs import force_setattr
 
 from tape.formats.wire import encode_json
 from tape.model.entries import NO_JSON, BlobRef, Content, Usage
+from tape.render.sources import CitedPage
 
 from ..tools.dialogue import Question, Todo
 
@@ -121,6 +122,8 @@ class MessageEnd(SessionEvent, frozen=True, tag="message_end"):
     content: Content
     stop_reason: str
     usage: Usage
+    sources: tuple[CitedPage, ...] = ()
+    """The pages that it cites, each once."""
 
 
 class ToolExecutionStart(SessionEvent, frozen=True, tag="tool_start"):

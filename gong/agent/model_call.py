@@ -36,6 +36,7 @@ from tape.model.entries import (
     Text,
     is_wordless,
 )
+from tape.render.sources import list_sources
 from tape.text import shorten_to_width, to_single_line
 
 from ..errors import (
@@ -280,7 +281,7 @@ def _record_answer(
     if not calls or not all(map(tools.is_safe_call, calls)):
         # For calls that only read, the barrier behind their results is enough.
         recorder.barrier()
-    emit(events.MessageEnd(entry.id, content, stop, response.usage))
+    emit(events.MessageEnd(entry.id, content, stop, response.usage, list_sources(content)))
     if stop == "content_filter":
         why = (finish.why if finish else None) or "its filter rejected it"
         emit(events.Warn(f"{assistant.provider} stopped this answer: {why}"))

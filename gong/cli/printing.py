@@ -84,13 +84,6 @@ class DeniedCall(Struct, frozen=True):
     """Rules that would allow it, for --allow; empty where none can."""
 
 
-class PrintedSource(Struct, frozen=True):
-    """A page that an answer cites."""
-
-    url: str
-    title: str
-
-
 class RunDocument(Struct, frozen=True):
     """What `--output-format json` prints: the result of one run."""
 
@@ -109,7 +102,7 @@ class RunDocument(Struct, frozen=True):
     """The answer of --json-schema."""
     denied: tuple[DeniedCall, ...] | UnsetType = UNSET
     """Calls that were not allowed; absent where all were."""
-    sources: tuple[PrintedSource, ...] | UnsetType = UNSET
+    sources: tuple[CitedPage, ...] | UnsetType = UNSET
     """Pages that the answer cites; absent where it cites none."""
 
 
@@ -357,10 +350,9 @@ def _encode_json_line(value: Any) -> bytes:
     return encode_json(value) + b"\n"
 
 
-def _format_sources(sources: Sequence[PrintedSource]) -> str:
+def _format_sources(sources: Sequence[CitedPage]) -> str:
     """Return the pages that an answer cites as they follow it."""
-    pages = (CitedPage(source.url, source.title) for source in sources)
-    lines = (f"[{number}] {page}\n" for number, page in enumerate(pages, 1))
+    lines = (f"[{number}] {page}\n" for number, page in enumerate(sources, 1))
     return f"\nSources:\n{''.join(lines)}"
 
 
@@ -414,7 +406,7 @@ def build_document(
         is_error=watch.exit_code != 0,
         error=watch.error,
         structured_output=UNSET if answer is None else answer,
-        sources=tuple(PrintedSource(*source) for source in cited) or UNSET,
+        sources=cited or UNSET,
     )
 
 

@@ -157,7 +157,7 @@ class PageView:
         if blocks:
             self._searches[entry] = blocks
         if sources := list_sources(content):
-            self._sources[entry] = [{"url": url, "title": title} for url, title in sources]
+            self._sources[entry] = [{"url": page.url, "title": page.title} for page in sources]
 
     def _load(self, ref: BlobRef) -> bytes:
         data = self._blobs.get(ref.hash)

@@ -7,9 +7,10 @@ raw block.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec import Struct
 
 from ..model.entries import Opaque, Text
 from ..text import to_single_line
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 _MAX_RESULTS = 10
 
 
-class CitedPage(NamedTuple):
+class CitedPage(Struct, frozen=True):
     """A page that an answer cites."""
 
     url: str

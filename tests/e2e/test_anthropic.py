@@ -14,17 +14,23 @@ from tests.wires.server import Reply, WireServer, json_reply, sse
 MODEL = "anthropic/claude-sonnet-5-5"
 
 
-async def chat(place, server, *argv, code=0):
-    """Run `gong chat` with the server as its host and return what it printed."""
-    process = await asyncio.create_subprocess_exec(
+async def start_gong(place, server, *argv, stdin=asyncio.subprocess.PIPE):
+    """Start `gong` with the server as its host."""
+    return await asyncio.create_subprocess_exec(
         str(place.bin / "gong"),
-        *("chat", "-m", MODEL, *argv),
+        *argv,
         cwd=place.folder,
         env={**place.env, "ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_API_KEY": "sk-secret-123"},
-        stdin=asyncio.subprocess.DEVNULL,
+        stdin=stdin,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
+
+
+async def chat(place, server, *argv, code=0):
+    """Run `gong chat` with the server as its host and return what it printed."""
+    stdin = asyncio.subprocess.DEVNULL
+    process = await start_gong(place, server, "chat", "-m", MODEL, *argv, stdin=stdin)
     out, err = await asyncio.wait_for(process.communicate(), 300)
     assert process.returncode == code, (process.returncode, out, err)
     return out.decode(), err.decode()
@@ -150,12 +156,38 @@ def searching():
         event("content_block_delta", index=2, delta=words),
         event("content_block_delta", index=2, delta={"type": "citations_delta", "citation": CITED}),
         event("content_block_stop", index=2),
-        *stop("end_turn", output_tokens=3),
+        *stop("end_turn", output_tokens=3, server_tool_use={"web_search_requests": 1}),
     )
 
 
+async def test_events_name_the_pages_that_an_answer_cites(place):
+    """M195: in the lines of stream-json, and to programs that speak to `gong rpc`."""
+    cited = [{"url": "https://a.example/", "title": "Page A"}]
+    requests = [
+        {"id": 1, "method": "session/new", "params": {"cwd": str(place.folder)}},
+        {"id": 2, "method": "prompt", "params": {"session": "?", "text": "and here?"}},
+    ]
+    async with WireServer(Reply(searching()), Reply(searching())) as server:
+        streaming = ("-p", "what is it?", "--output-format", "stream-json")
+        out, _ = await chat(place, server, *streaming)
+        process = await start_gong(place, server, "rpc", "-m", MODEL)
+        lines = []
+        for request in requests:
+            if lines:
+                request["params"]["session"] = lines[-1]["result"]["session"]
+            process.stdin.write(json.dumps(request).encode() + b"\n")
+            while not lines or lines[-1].get("id") != request["id"]:
+                lines.append(json.loads(await process.stdout.readline()))
+        process.stdin.close()
+        await process.communicate()
+    events = [json.loads(line) for line in out.splitlines()]
+    streamed = [event for event in events if event.get("kind") == "message_end"]
+    sent = [event for event in lines if event.get("type") == "message_end"]
+    assert [event["sources"] for event in (*streamed, *sent)] == [cited, cited]
+
+
 async def test_a_search_of_the_provider_is_shown_with_its_sources(place):
-    """M195: by -p, in JSON, in what tape shows and exports; and it goes back whole."""
+    """M195: by -p, in JSON, in what tape shows and exports, priced; and it goes back whole."""
     config = place.home / ".config/gong/config.toml"
     config.parent.mkdir(parents=True, exist_ok=True)
     config.write_text("[web.search]\nnative = true\n")
@@ -165,7 +197,10 @@ async def test_a_search_of_the_provider_is_shown_with_its_sources(place):
         await chat(place, server, "-c", "-p", "thanks")
         bodies = [seen.body for seen in server.requests]
     assert out == "It is 42.\n\nSources:\n[1] Page A – https://a.example/\n"
-    assert json.loads(document)["sources"] == [{"url": "https://a.example/", "title": "Page A"}]
+    printed = json.loads(document)
+    assert printed["sources"] == [{"url": "https://a.example/", "title": "Page A"}]
+    assert printed["usage"]["server_tools"] == {"web_search": 1}
+    assert printed["cost"]["amount"] > 0.01  # a search is a cent
     assert bodies[0]["tools"][0]["type"] == "web_search_20250305"
     answer = bodies[2]["messages"][1]["content"]
     assert [block["type"] for block in answer] == [
