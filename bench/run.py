@@ -35,6 +35,7 @@ import store
 import stream
 import terminal
 import tools
+import web
 from measure import Row, Scale, table
 
 FULL = Scale(views=(100, 1_000, 10_000, 100_000), small=1_000, large=100_000, rounds=200)
@@ -72,6 +73,7 @@ GROUPS = {
     "places": places.places_rows,
     "files": files.files_rows,
     "lsp": lsp.lsp_rows,
+    "web": web.web_rows,
     "remotes": remotes.remotes_rows,
     "catalogue": catalogue.catalogue_rows,
 }
