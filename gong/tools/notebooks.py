@@ -23,6 +23,13 @@ OUTPUT_CHARS = 2000
 MAX_PICTURES = 20
 """Pictures of one notebook that are kept for being shown."""
 _COLOURS = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+_OLD_FORMS = {
+    "html": "text/html",
+    "jpeg": "image/jpeg",
+    "latex": "text/latex",
+    "png": "image/png",
+    "svg": "image/svg+xml",
+}
 _TEXTS = ("text/plain", "text/markdown", "text/latex", "application/json", "text/html")
 """Forms of one output that can be read as text, the plainest first."""
 _PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
@@ -108,7 +115,7 @@ class _Rendering:
         if len(text) > OUTPUT_CHARS:
             rest = len(text) - OUTPUT_CHARS
             text = f"{text[:OUTPUT_CHARS]}\n[... {rest} more characters]"
-        forms = output.get("data", {})
+        forms = _find_forms(output)
         pictures = [name for name in forms if name.startswith("image/")]
         if not text and not pictures:
             return
@@ -135,10 +142,18 @@ def _render_output(output: Mapping[str, Any]) -> Iterator[str]:
         return
     if "text" in output:
         yield _join_source(output["text"])
-    forms = output.get("data", {})
+    forms = _find_forms(output)
     text = next((forms[name] for name in _TEXTS if forms.get(name)), None)
     if text is not None:
         yield _join_source(text) if isinstance(text, str | list) else json.dumps(text)
+
+
+def _find_forms(output: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what an output is in each of its forms, by MIME type; format 3 has short names."""
+    if "data" in output:
+        forms: Mapping[str, Any] = output["data"]
+        return forms
+    return {mime: output[name] for name, mime in _OLD_FORMS.items() if name in output}
 
 
 def _join_source(lines: str | list[str]) -> str:

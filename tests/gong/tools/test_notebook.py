@@ -1,5 +1,7 @@
+import base64
 import json
 
+import nbformat
 import pytest
 
 from gong.tools.notebooks import OUTPUT_CHARS, render_notebook
@@ -54,6 +56,20 @@ def test_the_third_version_is_read_too():
     cell = {"cell_type": "code", "input": "a", "outputs": [{"text": "b"}]}
     old = {"nbformat": 3, "worksheets": [{"cells": [cell]}]}
     assert render_notebook(json.dumps(old).encode()).text == "# [1] code\na\n# [1] output\nb\n"
+
+
+def test_pictures_of_the_third_version_are_pictures():
+    """As nbformat writes it."""
+    encoded = base64.b64encode(b"\x89PNG\r\n\x1a\n\0\0").decode()
+    v3 = nbformat.v3
+    outputs = [v3.new_output("display_data", output_png=encoded, output_text="<Figure>")]
+    cells = [v3.new_code_cell("plot()", outputs=outputs), v3.new_heading_cell("Head", level=2)]
+    notebook = v3.new_notebook(worksheets=[v3.new_worksheet(cells=cells)])
+    rendered = render_notebook(v3.writes_json(notebook).encode())
+    assert rendered.text == (
+        "# [1] code\nplot()\n# [1] output\n<Figure>\n[image/png]\n\n# [2] heading\nHead\n"
+    )
+    assert [picture.data[1:4] for picture in rendered.pictures] == [b"PNG"]
 
 
 @pytest.mark.parametrize(
