@@ -1,18 +1,15 @@
 """The outline of a file by the grammar of its language: where no language server takes it.
 
-Grammars come with the extra `outline`, one package for each language. A file is parsed in a process
-of its own: with text that is no code some parsers take minutes, and some crash. What cannot be
-parsed is left out, and what stands around it is kept.
+Grammars come with the extra `outline`, one package for each language. What cannot be parsed is left
+out, and what stands around it is kept. `outline_program` parses a file in a process of its own.
 """
 
 from __future__ import annotations
 
-import sys
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..child_programs import OutputTooLong, run_for_output
 from ..errors import GongError
 from .answers import format_symbol
 
@@ -22,8 +19,6 @@ if TYPE_CHECKING:
     from tree_sitter import Node, Parser, Query
 
 _MAX_NAME = 120
-_MAX_SECONDS = 10.0
-_MAX_OUTLINE = 4 << 20
 _CAPTURE = "node"
 _SCRIPT_KINDS = {
     "abstract_class_declaration": "class",
@@ -173,28 +168,6 @@ def find_language(path: str) -> str | None:
     """Return the language of a file that has a grammar here; None for any other."""
     name = path.rpartition("/")[2]
     return _ENDS.get(name.rpartition(".")[2].lower()) if "." in name else None
-
-
-async def read_outline(path: str, environ: Mapping[str, str]) -> str:
-    """Return the lines of a file's outline, empty without symbols; raises OutlineError.
-
-    `environ` holds the variables of the process that parses it.
-    """
-    program = (sys.executable, "-P", "-m", f"{__package__}.outline_program", path)
-    try:
-        done = await run_for_output(
-            program, environ, max_bytes=_MAX_OUTLINE, seconds=_MAX_SECONDS, folder="/"
-        )
-    except TimeoutError:
-        raise OutlineError(f"{path} has no outline: not parsed in {_MAX_SECONDS:g} s") from None
-    except OutputTooLong:
-        raise OutlineError(f"{path} has too many symbols for an outline") from None
-    except (OSError, ValueError) as error:
-        raise OutlineError(f"{path} has no outline: {error}") from error
-    if done.exit_code:
-        reason = done.errors.decode("utf-8", "replace").strip().rpartition("\n")[2]
-        raise OutlineError(reason or f"{path} has no outline: its parser crashed")
-    return done.output.decode("utf-8", "replace").rstrip("\n")
 
 
 def list_symbols(text: str, language: str) -> Iterator[str]:

@@ -1,14 +1,46 @@
-"""The program that parses one file and prints its outline; see `grammar_outline`.
+"""The program that parses one file and prints its outline, and what starts it.
 
-Its argument is the file. Exit code 1 and one line on standard error say why there is none.
+With text that is no code some parsers take minutes, and some crash: each file gets a process. Its
+argument is the file. Exit code 1 and one line on standard error say why there is none.
 """
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .grammar_outline import OutlineError, find_language, list_symbols
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_MAX_SECONDS = 10.0
+_MAX_OUTLINE = 4 << 20
+
+
+async def read_outline(path: str, environ: Mapping[str, str]) -> str:
+    """Return the lines of a file's outline, empty without symbols; raises OutlineError.
+
+    `environ` holds the variables of the process that parses it.
+    """
+    from ..child_programs import OutputTooLong, run_for_output  # not for the program
+
+    program = (sys.executable, "-P", "-m", __name__, path)
+    try:
+        done = await run_for_output(
+            program, environ, max_bytes=_MAX_OUTLINE, seconds=_MAX_SECONDS, folder="/"
+        )
+    except TimeoutError:
+        raise OutlineError(f"{path} has no outline: not parsed in {_MAX_SECONDS:g} s") from None
+    except OutputTooLong:
+        raise OutlineError(f"{path} has too many symbols for an outline") from None
+    except (OSError, ValueError) as error:
+        raise OutlineError(f"{path} has no outline: {error}") from error
+    if done.exit_code:
+        reason = done.errors.decode("utf-8", "replace").strip().rpartition("\n")[2]
+        raise OutlineError(reason or f"{path} has no outline: its parser crashed")
+    return done.output.decode("utf-8", "replace").rstrip("\n")
 
 
 def print_outline() -> int:

@@ -37,8 +37,9 @@ from .answers import (
 )
 from .connection import LanguageServer
 from .diagnostics import format_diagnostics, select_new
-from .grammar_outline import OutlineError, find_language, read_outline
+from .grammar_outline import OutlineError, find_language
 from .messages import ServerFault
+from .outline_program import read_outline
 from .positions import Spot, find_symbol, split_lines, to_position, to_uri
 
 if TYPE_CHECKING:

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 import gong
-from gong.lsp import grammar_outline
-from gong.lsp.grammar_outline import OutlineError, find_language, list_symbols, read_outline
+from gong.lsp import outline_program
+from gong.lsp.grammar_outline import OutlineError, find_language, list_symbols
+from gong.lsp.outline_program import read_outline
 
 SAMPLES = {
     "a.py": (
@@ -339,7 +340,7 @@ async def test_a_parser_that_crashes_or_takes_too_long_ends_alone(tmp_path, monk
     endless.write_text('{"a":1},' * 200_000)
     with pytest.raises(OutlineError, match=r"a.java has no outline: its parser crashed"):
         await read_outline(str(crashing), {})
-    monkeypatch.setattr(grammar_outline, "_MAX_SECONDS", 1.0)
+    monkeypatch.setattr(outline_program, "_MAX_SECONDS", 1.0)
     with pytest.raises(OutlineError, match=r"a.rs has no outline: not parsed in 1 s"):
         await read_outline(str(endless), {})
 
