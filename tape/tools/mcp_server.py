@@ -157,11 +157,12 @@ def serve_http(server: Server[Any], port: int, report: Callable[[str], None]) ->
 
     app = server.streamable_http_app(host="127.0.0.1")
     config = uvicorn.Config(app, host="127.0.0.1", port=port, log_level="warning")
-    sockets = [config.bind_socket()]
-    port = sockets[0].getsockname()[1]
+    bound = config.bind_socket()
+    bound.listen(config.backlog)  # whoever reads the address may connect
+    port = bound.getsockname()[1]
 
     async def serve() -> None:
         report(f"http://127.0.0.1:{port}/mcp")
-        await uvicorn.Server(config).serve(sockets)
+        await uvicorn.Server(config).serve([bound])
 
     anyio.run(serve)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 from contextlib import asynccontextmanager
+from urllib.parse import urlsplit
 
 import jsonschema
 import pytest
@@ -15,6 +17,7 @@ from msgspec import Raw
 from tape import Assistant, Beginning, Text, User, open_store
 from tape.model.entries import ChangedFile, ToolCall, ToolResult, Usage
 from tape.tools.agent_tools import TOOLS
+from tape.tools.mcp_server import build_server, serve_http
 from tests import warm
 
 READING = ["search", "log", "show", "context", "blame", "files"]
@@ -157,6 +160,19 @@ async def test_it_is_served_over_http_on_the_loopback_address(place, mode):
         finally:
             served.terminate()
     assert result.structured_content["matches"][0]["title"] == "Birds"
+
+
+def test_an_address_that_is_reported_can_be_connected_to():
+    class Connected(Exception):
+        pass
+
+    def connect_there(address):
+        url = urlsplit(address)
+        socket.create_connection((url.hostname, url.port), timeout=5).close()
+        raise Connected
+
+    with pytest.raises(Connected):
+        serve_http(build_server([]), 0, connect_there)
 
 
 def test_every_tool_has_an_answer_of_its_own_kind():
