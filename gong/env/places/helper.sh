@@ -8,7 +8,8 @@
 #             └─ cat, so that answers go through a pipe, where short writes are not mixed
 #
 # Commands carry a mark in their environment. However main ends, the guard ends all that has the
-# mark; where the guard was killed, main does so. A file that is being written is finished.
+# mark; where the guard was killed, main does so, or what ended main since no beat came. A file that
+# is being written is finished.
 
 # Names that this text uses and the place has as variables: commands get them back.
 covered= GONG_ALL=$(env)
@@ -681,6 +682,7 @@ watch_beats() { # PID of main: ends it when no beat came for a while
     while kill -0 $s; do wait $s; done
   done 2>/dev/null
   kill -KILL "$1" 2>/dev/null
+  kill -0 "$guard" 2>/dev/null || end_marked "GONG_CALL=$G." 0
 }
 
 tell_ended() { # says which requests have ended since; one that has not answered never will

@@ -217,7 +217,8 @@ def build_far(text: str) -> tuple[str, ...]:
 
 
 @pytest.mark.slow
-async def test_a_channel_that_falls_silent_is_given_up(tmp_path: Path) -> None:
+@pytest.mark.parametrize("has_guard", [True, False])
+async def test_a_channel_that_falls_silent_is_given_up(tmp_path: Path, *, has_guard: bool) -> None:
     """M126: nothing comes through any more, and nothing tells so; both ends find out."""
     env = PlaceEnvironment(Link("sh:test", build_far, ENVIRON, beat_seconds=0.5), str(tmp_path))
     await env.initialize()
@@ -226,7 +227,12 @@ async def test_a_channel_that_falls_silent_is_given_up(tmp_path: Path) -> None:
     running = asyncio.create_task(env.exec_command(command, on_output=lambda _: begun.set()))
     await asyncio.wait_for(begun.wait(), 60)
     pid = int((tmp_path / "pid").read_text())
-    for relay in list_children((await env.link.connect()).pid):
+    children = list_children((await env.link.connect()).pid)
+    if not has_guard:
+        (far,) = filter(list_children, children)
+        (guard,) = filter(list_children, list_children(far))
+        os.kill(guard, signal.SIGKILL)
+    for relay in children:
         if not list_children(relay):
             os.kill(relay, signal.SIGSTOP)
     with pytest.raises(PlaceLost, match=r"said nothing for \d+ s.*had started"):
