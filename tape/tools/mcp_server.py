@@ -157,12 +157,12 @@ def serve_http(server: Server[Any], port: int, report: Callable[[str], None]) ->
 
     app = server.streamable_http_app(host="127.0.0.1")
     config = uvicorn.Config(app, host="127.0.0.1", port=port, log_level="warning")
-    bound = config.bind_socket()
-    bound.listen(config.backlog)  # whoever reads the address may connect
-    port = bound.getsockname()[1]
+    with config.bind_socket() as bound:
+        bound.listen(config.backlog)  # whoever reads the address may connect
+        port = bound.getsockname()[1]
 
-    async def serve() -> None:
-        report(f"http://127.0.0.1:{port}/mcp")
-        await uvicorn.Server(config).serve([bound])
+        async def serve() -> None:
+            report(f"http://127.0.0.1:{port}/mcp")
+            await uvicorn.Server(config).serve([bound])
 
-    anyio.run(serve)
+        anyio.run(serve)
