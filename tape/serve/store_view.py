@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _RUNNING_SECONDS = 2.0
 _MAX_SCOPES = 1000
+_MAX_SEARCH_CHARS = 1000
+"""A search of thousands of words takes seconds."""
 _MAX_SAID = 400
 """Most hits that are looked at for the sessions whose talk has some words."""
 
@@ -82,7 +84,9 @@ class StoreView:
         return current_viewer.get(nobody)
 
     def search(self, words: str, limit: int, **narrow: Unpack[SearchFilter]) -> list[SearchMatch]:
-        """Return the best matches; raise as `search_entries` does."""
+        """Return the best matches; raise as `search_entries` does, also for very many words."""
+        if len(words) > _MAX_SEARCH_CHARS:
+            raise UsageError(f"a search has at most {_MAX_SEARCH_CHARS:,} characters")
         if self.find_viewer().scope is not None:
             expression, where = build_search(words, **narrow)
             return self.ask(lambda db: find_matches(db, self.home, expression, where, limit))

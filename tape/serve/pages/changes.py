@@ -111,5 +111,5 @@ async def _read_body(request: Request, body: type[T]) -> T | None:
             return None
     try:
         return msgspec.json.decode(data, type=body)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError):  # the latter for no UTF-8
         return None

@@ -109,6 +109,12 @@ def test_a_refusal_has_its_reason(server, library, tape, what, sent, status, sai
         assert (opened.refs().title, opened.refs().labels) == ("Before", {})
 
 
+def test_what_is_no_utf8_is_no_change(server, tape):
+    sent = b'{"title": "\xff"}'
+    answer = server.ask(f"/session/{tape}/title", "POST", sent, **JSON)
+    assert (answer.status, json.loads(answer.body)) == (400, {"said": "That is no change."})
+
+
 def test_while_a_program_writes_it_a_session_is_renamed_and_not_removed(server, library, tape):
     with library.store.open(tape) as opened, opened.writer() as writer:
         writer.append(User((Text("three"),)))

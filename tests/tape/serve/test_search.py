@@ -60,3 +60,9 @@ def test_more_hits_are_asked_for(server):
 @pytest.mark.parametrize("query", [{}, {"q": " "}, {"q": '"open'}, {"q": "-"}, {"n": "x"}])
 def test_what_cannot_be_searched_finds_nothing(server, query):
     assert find_links(server.get("/search", **query)) == []
+
+
+def test_a_search_of_very_many_words_is_refused(server):
+    page = server.get("/search", q="zebra " * 200)
+    assert "a search has at most 1,000 characters" in page
+    assert find_links(page) == []
