@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import posixpath
 import stat
-import threading
 from contextlib import suppress
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -28,6 +27,13 @@ _FLAT = ("/proc", "/sys", "/dev")
 """Folders of the kernel, whose levels are listed one by one, as those of / are."""
 PASSED_FOLDERS = {".git", ".hg", ".svn", "node_modules", "site-packages", ".tox", ".nox"}
 """Folders of programs, which hold none of the user's files."""
+
+
+def _is_in_loop() -> bool:
+    """Return whether an event loop runs in this thread, which must not wait."""
+    with suppress(RuntimeError):
+        return asyncio.get_running_loop() is not None
+    return False
 
 
 class NamedFile(NamedTuple):
@@ -55,7 +61,7 @@ class PlaceNames:
 
     def _ask(self, coroutine: Coroutine[Any, Any, T]) -> T | None:
         """Return what the place answers; None where it fails, or where nobody can wait."""
-        if threading.current_thread() is threading.main_thread():
+        if _is_in_loop():
             coroutine.close()
             return None
         with suppress(OSError):

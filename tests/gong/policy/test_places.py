@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -99,3 +100,15 @@ async def test_names_of_this_machine_count_for_nothing(tmp_path: Path, where: st
     policy.move_to(folder, "/home/x", env)
     ruling = await policy.judge_in_time("bash", {"command": "grep -r x src"})
     assert ruling.decision == ("ask" if where == "there" else "allow")
+
+
+def test_a_loop_in_another_thread_does_not_wait_for_itself():
+    async def find_reading_rule() -> str:
+        policy = PermissionPolicy(
+            "/here", "/home/x", PermissionMode.DEFAULT, RuleSet.parse((), ("Read(/far/a)",), ())
+        )
+        policy.move_to("/far", "/home/y", MemoryEnvironment(folder="/far"))
+        return policy.find_denied_reading("/far/b/../a")
+
+    with ThreadPoolExecutor(1) as threads:
+        assert threads.submit(asyncio.run, find_reading_rule()).result(60) == "Read(/far/a)"
