@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ..agent import events
 from ..credentials import Credentials
 from ..llm.cloud_logins import describe_login
+from ..llm.prices import count_prompt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -48,8 +49,7 @@ class CallReporter:
                 self._write_line(f"{model} answers after {self._measure()}")
             case events.MessageEnd(stop_reason=stop, usage=usage):
                 cached = f" ({usage.cache_read:,} cached)" if usage.cache_read else ""
-                input_tokens = usage.input + (usage.cache_read or 0) + (usage.cache_write or 0)
-                tokens = f"{input_tokens:,} tokens in{cached}, {usage.output:,} out"
+                tokens = f"{count_prompt(usage):,} tokens in{cached}, {usage.output:,} out"
                 self._write_line(f"{stop} after {self._measure()}, {tokens}")
             case events.RunFailure(error_class=kind, retryable=retryable):
                 again = "another try may succeed" if retryable else "another try would fail, too"

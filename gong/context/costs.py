@@ -15,6 +15,8 @@ from msgspec import Struct
 from tape.model.entries import Assistant, Context, Cost, SideUsage, Usage, User, join_texts
 from tape.text import shorten_to_width
 
+from ..llm.prices import count_prompt
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
@@ -261,8 +263,7 @@ def suggest_savings(
 
 
 def _count_prompt(call: ModelCall) -> int:
-    usage = call.spend.usage
-    return usage.input + (usage.cache_read or 0) + (usage.cache_write or 0)
+    return count_prompt(call.spend.usage)
 
 
 def _suggest_model(

@@ -21,6 +21,7 @@ from ..errors import (
     GongError,
     ModelNotFound,
 )
+from ..llm.prices import count_prompt
 from ..tools.paths import measure_file
 from .agent import AgentWork, ModelUnusable
 from .files import EnvironmentFault
@@ -92,8 +93,8 @@ class Attempt:
             stopped=report.stopped,
             turns=report.turns,
             cost=cost,
-            input_tokens=(usage.input or 0) + (usage.cache_read or 0) + (usage.cache_write or 0),
-            output_tokens=usage.output or 0,
+            input_tokens=count_prompt(usage),
+            output_tokens=usage.output,
             agent_seconds=round(seconds, 3),
             detail=report.remark,
         )

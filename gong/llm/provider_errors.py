@@ -33,6 +33,7 @@ from ..errors import (
     RequestTimeout,
     ServerError,
 )
+from .prices import count_prompt
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -234,7 +235,7 @@ def is_silent_overflow(
     """
     if window is None:
         return False
-    prompt = usage.input + (usage.cache_read or 0) + (usage.cache_write or 0)
+    prompt = count_prompt(usage)
     starved = stop_reason == "length" and usage.output == 0
     is_cut = cuts_prompts and prompt > window
     return is_cut or (starved and prompt >= _NEARLY_FULL * window)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from tape.formats.sessions.claude import NO_MODEL
 from tape.model.entries import Assistant, SideUsage
 
 from ...context.costs import Spend, compute_spend, format_money
@@ -15,9 +16,6 @@ if TYPE_CHECKING:
     from ...context.costs import FindPrice
     from .finding import CheckLimits
     from .trajectory import Trajectory, TrajectoryStep
-
-_NO_MODEL = "<synthetic>"
-"""What Claude Code calls the model of an answer that it wrote itself."""
 
 
 class Expense(NamedTuple):
@@ -32,7 +30,7 @@ class Expense(NamedTuple):
 def list_turns(steps: Sequence[TrajectoryStep]) -> list[TrajectoryStep]:
     """Return the answers of the model."""
     return [
-        step for step in steps if isinstance(step.data, Assistant) and step.data.model != _NO_MODEL
+        step for step in steps if isinstance(step.data, Assistant) and step.data.model != NO_MODEL
     ]
 
 
@@ -61,7 +59,7 @@ def _list_spends(
 ) -> Iterator[tuple[TrajectoryStep, Spend]]:
     for step in trajectory.steps:
         match step.data:
-            case Assistant(model=model) as call if model != _NO_MODEL:
+            case Assistant(model=model) as call if model != NO_MODEL:
                 cost = call.cost or price(call.provider, call.model, call.usage, step.time)
                 yield step, compute_spend(call.usage, cost, answered=bool(call.content))
             case SideUsage() as side:

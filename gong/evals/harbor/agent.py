@@ -31,6 +31,7 @@ from tape.store.store import Store
 from ...context.agent_calls import list_tape_calls
 from ...context.costs import Spend
 from ...llm.models import load_presets
+from ...llm.prices import count_prompt
 
 if TYPE_CHECKING:
     from harbor.environments.base import BaseEnvironment
@@ -184,8 +185,8 @@ def _count_usage(spend: Spend) -> ModelUsage:
     """Return tokens and cost as Harbor counts them: what was cached is input, too."""
     usage = spend.usage
     return ModelUsage(
-        n_input_tokens=(usage.input or 0) + (usage.cache_read or 0) + (usage.cache_write or 0),
+        n_input_tokens=count_prompt(usage),
         n_cache_tokens=usage.cache_read or 0,
-        n_output_tokens=usage.output or 0,
+        n_output_tokens=usage.output,
         cost_usd=None if spend.unknown_calls else spend.cost,
     )

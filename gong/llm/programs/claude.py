@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec.structs import replace
 
+from tape.formats.sessions.claude import NO_MODEL
 from tape.model.entries import Usage
 
 from ..provider_errors import build_provider_error
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
     from ..wires.json_values import WireObject
     from .program_call import ProgramCall
 
-_NO_MODEL = "<synthetic>"
-"""What claude calls the model of a message that it wrote itself."""
 PACKAGE = "@anthropic-ai/claude-code"
 
 
@@ -80,7 +79,7 @@ class ClaudeOutput:
                 yield from self._decode_event(read_object(line.get("event")))
             case "assistant" if not self._has_events:
                 message = read_object(line.get("message"))
-                if message.get("model") == _NO_MODEL:
+                if message.get("model") == NO_MODEL:
                     return  # the text of an error, which the result has, too
                 yield from self._writer.start(str(message.get("model") or ""))
                 for block in read_objects(message.get("content"), "text"):

@@ -84,7 +84,7 @@ _STOPS = {
     "tool_use": "tool_calls",
     "refusal": "content_filter",
 }
-_NO_MODEL = "<synthetic>"
+NO_MODEL = "<synthetic>"
 """The model of an answer that Claude Code wrote itself, as of an error."""
 _NOT_TYPED = re.compile(
     r"\s*(?:<(?:command-name|local-command-\w+|bash-(?:input|stdout|stderr))>"
@@ -495,7 +495,7 @@ class _StepReader:
         usual = "tool_calls" if is_calling else "stop"
         return replace(
             answer,
-            provider="" if model == _NO_MODEL else "anthropic",
+            provider="" if model == NO_MODEL else "anthropic",
             model=read_text(model),
             stop_reason="error" if error else _STOPS.get(stop, usual),
             raw_stop=stop or None,

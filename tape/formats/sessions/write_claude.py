@@ -22,6 +22,7 @@ from ...model.summary import render_summary
 from ..anthropic.emit import API, AnthropicOptions, build_encoder
 from ..encoder import CallIds
 from ..wire import encode_json, get_provider_fields
+from .claude import NO_MODEL
 from .outline import format_uuid, shorten_time, to_message
 
 if TYPE_CHECKING:
@@ -146,7 +147,7 @@ class _Writer:
             "id": identity,
             "type": "message",
             "role": "assistant",
-            "model": answer.model or "<synthetic>",
+            "model": answer.model or NO_MODEL,
             "content": parts,
             "stop_reason": raw_stop or _STOPS.get(answer.stop_reason, "end_turn"),
             "stop_sequence": None,
