@@ -665,7 +665,7 @@ class Session(SessionControls):
         # are entries, which need the branch that is closed after them.
         async with AsyncExitStack() as steps:
             if (sandbox := getattr(self.setup.env, "sandbox", None)) is not None:
-                sandbox.users += 1  # the last hooks run inside, after the environment was closed
+                sandbox.hold()  # the last hooks run inside, after the environment was closed
                 steps.callback(sandbox.release)
             steps.push_async_callback(self.setup.hooks.end_session, "other")
             if self._is_announced:

@@ -178,7 +178,7 @@ class LocalEnvironment:
         """Check that the working directory is there."""
         _require_folder(self._folder)
         if self.sandbox is not None:
-            self.sandbox.users += 1
+            self.sandbox.hold()
             await self.sandbox.start()
 
     async def cleanup(self) -> None:

@@ -128,7 +128,7 @@ class Sandbox:
         self._port = 0
         self.lock: int | None = None
         """A descriptor of the locked file in its folder, by which others see that it is in use."""
-        self.users = 0
+        self._users = 0
         """How many environments use it; the last one closes it."""
         self._reported: set[str] = {path for path in protection.watched if os.path.lexists(path)}
 
@@ -298,10 +298,14 @@ class Sandbox:
                 self._reported.add(path)
         return tuple(appeared)
 
+    def hold(self) -> None:
+        """Keep it open until `release`."""
+        self._users += 1
+
     def release(self) -> None:
         """Let go of it; the last user closes it."""
-        self.users -= 1
-        if self.users <= 0:
+        self._users -= 1
+        if self._users <= 0:
             self.close()
 
     def close(self) -> None:
