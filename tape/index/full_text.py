@@ -368,10 +368,10 @@ def build_filter(
         if time is not None:
             where += f" AND e.time {sign} ?"
             values.append(parse_timestamp(time))
-    condition, phrases = tapes.build_condition()
+    condition, tape_values = tapes.build_condition()
     if condition:
         where += f" AND t.id IN (SELECT id FROM tapes WHERE {condition})"
-        values += phrases
+        values += tape_values
     return where, values
 
 

@@ -189,8 +189,7 @@ def find_tape_elsewhere(store: Store, index: Index | None, cwd: str) -> TapeRow 
     checkout = find_checkout(cwd, os.environ)
     if checkout.repository is None:
         return None
-    prefix = TapeFilter(checkout=checkout)
-    rows = list_newest_tapes(store, index, 1, None, prefix)
+    rows = list_newest_tapes(store, index, 1, None, TapeFilter(checkout=checkout))
     return rows[0] if rows else None
 
 

@@ -456,7 +456,7 @@ class _TapeFiller:
         self.known_agents = {f"{self.session.id}/{agent}" for agent in exported.agents}
         spots: list[list[str] | None] = []
         above: list[int] = []
-        spoken_ids: set[int] = set()
+        spoken_places: set[int] = set()
         newest, ends = ROOT, {ROOT: -1}
         for place, step in enumerate(self.session.read_steps(_name_blob)):
             before = ends.get(newest if step.parent == NEWEST else step.parent, -1)
@@ -468,21 +468,21 @@ class _TapeFiller:
             for payload in () if named else payloads:
                 spot = exported.find_same(spot, payload) if spot else None
             if payloads or named:
-                spoken_ids.add(place)
+                spoken_places.add(place)
             above.append(before)
             spots.append(spot)
             newest = newest if step.id is None else step.id
             ends[newest] = place
         before_ours, before_new = set[int](), set[int]()
         for place in reversed(range(len(spots))):
-            spot, is_said = spots[place], place in spoken_ids
+            spot, is_said = spots[place], place in spoken_places
             if (spot and is_said) or place in before_ours:
                 before_ours.add(above[place])
             if not spot or place in before_new:
                 before_new.add(above[place])
             if spot and (is_said or place in before_ours or place not in before_new):
                 self.copied[place] = exported.places.get(spot[-1], self.recorded.start)
-        return not spoken_ids.isdisjoint(self.copied)
+        return not spoken_places.isdisjoint(self.copied)
 
     def _note_step(self, step: SourceStep, spot: EntryPlace) -> None:
         """Take note of a step that is on the tape."""
