@@ -167,11 +167,9 @@ def _walk_tape(folder: Folder, prefix: str = "") -> Iterator[tuple[str, os.stat_
 
     What a reader needs first comes first: files before folders, and blobs behind phases.
     """
-    file_stat = {name: folder.stat(name) for name in folder.names()}
+    stats = {name: folder.stat(name) for name in folder.names()}
     order = {"tape.json": 0, "refs.jsonl": 1, "phases": 2}
-    for name in sorted(
-        file_stat, key=lambda name: (order.get(name, 3), S_ISDIR(file_stat[name].st_mode))
-    ):
+    for name in sorted(stats, key=lambda name: (order.get(name, 3), S_ISDIR(stats[name].st_mode))):
         path = prefix + name
         if path == LOCKS_NAME:
             continue
@@ -181,12 +179,12 @@ def _walk_tape(folder: Folder, prefix: str = "") -> Iterator[tuple[str, os.stat_
             raise UsageError(
                 f"{path!r} is no text, and cannot be archived: move it away"
             ) from error
-        if S_ISDIR(file_stat[name].st_mode):
-            yield path, file_stat[name], folder
+        if S_ISDIR(stats[name].st_mode):
+            yield path, stats[name], folder
             with folder.sub(name) as inner:
                 yield from _walk_tape(inner, f"{path}/")
-        elif S_ISREG(file_stat[name].st_mode):
-            yield path, file_stat[name], folder
+        elif S_ISREG(stats[name].st_mode):
+            yield path, stats[name], folder
         else:
             raise UsageError(f"{path} is not a file: move it away to archive the tape")
 
