@@ -13,23 +13,26 @@ from typing import TYPE_CHECKING
 from .grammar_outline import OutlineError, find_language, list_symbols
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
+
+    PrepareProgram = Callable[[Sequence[str]], tuple[Sequence[str], Mapping[str, str]]]
+    """Returns the words and the variables with which words are started as a program."""
 
 _MAX_SECONDS = 10.0
 _MAX_OUTLINE = 4 << 20
 
 
-async def read_outline(path: str, environ: Mapping[str, str]) -> str:
+async def read_outline(path: str, prepare: PrepareProgram) -> str:
     """Return the lines of a file's outline, empty without symbols; raises OutlineError.
 
-    `environ` holds the variables of the process that parses it.
+    `prepare` says how the program that parses it is started.
     """
     from ..child_programs import OutputTooLong, run_for_output  # not for the program
 
-    program = (sys.executable, "-P", "-m", __name__, path)
+    words, environ = prepare((sys.executable, "-P", "-m", __name__, path))
     try:
         done = await run_for_output(
-            program, environ, max_bytes=_MAX_OUTLINE, seconds=_MAX_SECONDS, folder="/"
+            words, environ, max_bytes=_MAX_OUTLINE, seconds=_MAX_SECONDS, folder="/"
         )
     except TimeoutError:
         raise OutlineError(f"{path} has no outline: not parsed in {_MAX_SECONDS:g} s") from None

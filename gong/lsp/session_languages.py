@@ -252,8 +252,12 @@ class SessionLanguages:
     async def _read_outline(self, path: str) -> str:
         """Return the outline of a file by its grammar; raises OSError and OutlineError."""
         await asyncio.to_thread(_read_file, path)  # one that can be read, and is not too large
+        return await read_outline(path, self._prepare_program) or "No symbols."
+
+    def _prepare_program(self, words: Sequence[str]) -> tuple[Sequence[str], Mapping[str, str]]:
+        """Return the words and the variables that start a program, inside the sandbox."""
         variables = build_child_variables(self._environ, self._rules)
-        return await read_outline(path, variables) or "No symbols."
+        return (words, variables) if self._sandbox is None else self._sandbox.wrap(words, variables)
 
     def _name_path(self, path: str) -> str:
         """Return a path relative to the folder of the session, where it is inside."""
@@ -359,10 +363,7 @@ class SessionLanguages:
         if config is None:
             return None
         if config.name not in self._servers:
-            words: Sequence[str] = config.command
-            variables: Mapping[str, str] = build_child_variables(self._environ, self._rules)
-            if self._sandbox is not None:
-                words, variables = self._sandbox.wrap([*words], {**variables})
+            words, variables = self._prepare_program(config.command)
             self._servers[config.name] = LanguageServer(config, self._folder, words, variables)
         return self._servers[config.name]
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 
 from msgspec.structs import replace
 
 from gong.config import LanguageServerSettings, LspSettings
 from gong.env.local import LocalEnvironment
 from gong.env.sandbox.sandbox import SandboxRequest, open_sandbox
-from tape.model.entries import Context, join_texts
+from tape.model.entries import Context, ToolResult, join_texts
 from tests.gong.agent.conftest import call
 from tests.gong.agent.test_sandbox import Played, base, trust_all
 from tests.gong.env.sandbox.world import needs_bubblewrap
@@ -79,6 +80,26 @@ async def test_a_language_server_is_inside(base):
     server = LanguageServerSettings(("sh", "-c", line), {"*.x": "x"})
     played.settings = replace(played.settings, lsp=LspSettings(servers={"mine": server}))
     await played.run(asks=False, mode="bypass")
+    assert (played.folder / "here").exists()
+    assert list_left(played) == []
+
+
+async def test_what_parses_a_file_for_its_outline_is_inside(base, monkeypatch):
+    """M220: grammars are given what anybody wrote."""
+    played = Played(
+        base,
+        call("write", path="a.py", content="def f():\n    pass\n"),
+        call("lsp", operation="outline", path="a.py"),
+    )
+    python = base / "python"
+    line = f"touch {played.folder}/here; touch {base}/outside/a"
+    python.write_text(f'#!/bin/sh\n{line}\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(python))
+    played.settings = replace(played.settings, lsp=LspSettings(discover=True))
+    path = await played.run(asks=False, mode="bypass")
+    outline = [one.content for one in path if isinstance(one, ToolResult)][-1]
+    assert "function f" in join_texts(outline)
     assert (played.folder / "here").exists()
     assert list_left(played) == []
 

@@ -339,10 +339,10 @@ async def test_a_parser_that_crashes_or_takes_too_long_ends_alone(tmp_path, monk
     crashing.write_text("{[(" * 100_000)
     endless.write_text('{"a":1},' * 200_000)
     with pytest.raises(OutlineError, match=r"a.java has no outline: its parser crashed"):
-        await read_outline(str(crashing), {})
+        await read_outline(str(crashing), lambda words: (words, {}))
     monkeypatch.setattr(outline_program, "_MAX_SECONDS", 1.0)
     with pytest.raises(OutlineError, match=r"a.rs has no outline: not parsed in 1 s"):
-        await read_outline(str(endless), {})
+        await read_outline(str(endless), lambda words: (words, {}))
 
 
 async def test_a_project_does_not_bring_the_program_that_parses(tmp_path, monkeypatch):
@@ -350,7 +350,7 @@ async def test_a_project_does_not_bring_the_program_that_parses(tmp_path, monkey
     (tmp_path / "gong/__init__.py").write_text("raise SystemExit('taken over')")
     (tmp_path / "a.py").write_text("ü = 1\ndef ünicode(): pass\n")
     monkeypatch.chdir(tmp_path)
-    found = await read_outline(str(tmp_path / "a.py"), {"LC_ALL": "C"})
+    found = await read_outline(str(tmp_path / "a.py"), lambda words: (words, {"LC_ALL": "C"}))
     assert found == "     1  variable ü\n     2  function ünicode"
 
 
