@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 ORDER = {
     "tape": [
-        *("version", "errors", "damage", "clock", "text", "lookalikes"),
+        *("version", "errors", "damage", "clock", "text", "lookalikes", "own_program"),
         *("ids", "folders", "repository", "formats.sessions.registry", "places.reference"),
         *("index.tape_filter", "places.checkout", "index.reader", "index.full_text"),
         *("model", "store", "context", "files", "history", "formats", "index"),

@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tape.own_program import build_own_words
+
 from .grammar_outline import OutlineError, find_language, list_symbols
 
 if TYPE_CHECKING:
@@ -29,7 +31,7 @@ async def read_outline(path: str, prepare: PrepareProgram) -> str:
     """
     from ..child_programs import OutputTooLong, run_for_output  # not for the program
 
-    words, environ = prepare((sys.executable, "-P", "-m", __name__, path))
+    words, environ = prepare(build_own_words(__name__, path))
     try:
         done = await run_for_output(
             words, environ, max_bytes=_MAX_OUTLINE, seconds=_MAX_SECONDS, folder="/"

@@ -19,7 +19,6 @@ import asyncio
 import logging
 import os
 import socket
-import sys
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from time import monotonic
@@ -28,6 +27,8 @@ from uuid import getnode
 
 import msgspec
 from msgspec import Struct
+
+from tape.own_program import build_own_words
 
 from ..errors import ConfigurationError
 from ..private_files import locate_state_folder
@@ -287,12 +288,11 @@ async def start_workers(
 
 
 async def _keep_worker(url: str, store: str | None, environ: Mapping[str, str]) -> None:
-    words = ["-m", "gong", "workflow", "work", "--until-eof"]
+    words = build_own_words("gong", "workflow", "work", "--until-eof")
     if store is not None:
-        words += ["--store", store]
+        words += ("--store", store)
     for _ in range(_STARTS):
         process = await asyncio.create_subprocess_exec(
-            sys.executable,
             *words,
             env={**environ, QUEUE_VARIABLE: url},
             stdin=asyncio.subprocess.PIPE,

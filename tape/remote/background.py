@@ -8,7 +8,6 @@ tape that was never pushed stays here, so nothing leaves that nobody sent.
 from __future__ import annotations
 
 import subprocess
-import sys
 import time
 from contextlib import suppress
 from queue import Empty, SimpleQueue
@@ -16,6 +15,7 @@ from threading import Thread
 from typing import TYPE_CHECKING
 
 from ..errors import TapeError
+from ..own_program import build_own_words
 from .behind import note_waiting
 from .cursor import Cursor, is_at_remote
 from .leases import LeaseKeeper
@@ -98,7 +98,7 @@ class BackgroundPusher(WriteObserver):
         note_waiting(self._store.path, self._name, tape)
         words = ["push", tape, "--to", self._name, "--known"]
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tape", "--store", str(self._store.path.absolute()), *words],
+            build_own_words("tape", "--store", str(self._store.path.absolute()), *words),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

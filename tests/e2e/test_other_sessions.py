@@ -203,6 +203,21 @@ def test_commands_of_the_command_line_are_commands_of_the_conversation(place, ch
     assert place.json("tape", "ls", "--json")[0]["title"] == "the first file"
 
 
+def test_packages_of_the_project_are_not_taken_for_our_programs(place, chat):
+    """A project can be named so: that of gong itself is."""
+    for name in ("gong", "tape"):
+        package = place.folder / name
+        package.mkdir()
+        for file in ("__init__.py", "__main__.py"):
+            (package / file).write_text("open('taken', 'w').close()\n")
+    now = chat()
+    ask(now, "run echo one > b.txt", "printed nothing")
+    for command, answer in (("/status", "branch  main"), ("/doctor", "terminal")):
+        now.say(command)
+        now.wait_for(answer)
+    assert not (place.folder / "taken").exists()
+
+
 def test_a_branch_is_merged_from_the_conversation(place, chat):
     now = chat()
     ask(now, "run echo one", "printed: one")

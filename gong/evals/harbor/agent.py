@@ -82,7 +82,7 @@ class GongAgent(BaseInstalledAgent):
         """The words that start gong in the environment."""
         if self.options.program:
             return shlex.quote(self.options.program)
-        return f"env PYTHONPATH={_PLACE}/lib python3 -m gong"
+        return f"env PYTHONPATH={_PLACE}/lib python3 -P -m gong"
 
     @override
     async def install(self, environment: BaseEnvironment) -> None:

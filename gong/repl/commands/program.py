@@ -11,9 +11,10 @@ import os
 import re
 import shlex
 import shutil
-import sys
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
+
+from tape.own_program import build_own_words
 
 from ...env.wrappers import describe_folder, find_folder_here, is_place
 from ...errors import ConfigurationError
@@ -100,7 +101,7 @@ async def run_program(command: ProgramCommand, host: OpenSession, argument: str)
         ]
     program, *rest = words
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", program, *rest),
+        *build_own_words(program, *rest),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
@@ -158,7 +159,7 @@ def _write_export(host: OpenSession, form: str, rest: str) -> CommandReply:
 
 def _start_login(_host: OpenSession, argument: str) -> CommandReply:
     """Let `gong auth login` have the terminal: a key is never typed into a conversation."""
-    words = (sys.executable, "-m", "gong", "auth", "login", *argument.split())
+    words = build_own_words("gong", "auth", "login", *argument.split())
     return CommandReply(types=lambda typing: typing.start_program(words))
 
 

@@ -6,10 +6,10 @@ A workflow runs as a process of its own, which continues when the conversation e
 from __future__ import annotations
 
 import asyncio
-import sys
 from typing import TYPE_CHECKING
 
 from tape.errors import NotFound
+from tape.own_program import build_own_words
 
 from ...env.wrappers import find_folder_here
 from .command import CommandReply, SlashCommand
@@ -82,7 +82,7 @@ async def _start_program(
 ) -> asyncio.subprocess.Process:
     """Start `gong workflow`; it does not end with the conversation."""
     return await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "gong", "workflow", *words),
+        *build_own_words("gong", "workflow", *words),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=output,
         stderr=output,
