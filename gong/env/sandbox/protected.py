@@ -58,16 +58,15 @@ class Protection(NamedTuple):
     """What could not be protected, in words for people."""
 
 
-def find_protection(
-    roots: Sequence[str], start: str, own_code: tuple[str, str] = ("", "")
-) -> Protection:
+def find_protection(roots: Sequence[str], start: str, own_code: Sequence[str] = ()) -> Protection:
     """Return what is protected below `roots`, for programs that work in `start`; real paths.
 
-    `own_code` are the folders of the Python that runs gong and of gong's package: what is changed
-    there runs outside. The first is fixed; the second is what whoever works on gong itself changes.
+    `own_code` are the folders of the Python that runs gong, and of its packages: what is changed
+    there runs outside. The first is fixed; who works on gong itself changes the others.
     """
     search = _Search(tuple(roots))
-    search.add_own_code(*own_code)
+    if own_code:
+        search.add_own_code(*own_code)
     for root in roots:
         search.add_names(root, PROTECTED_NAMES)
         for folder in search.list_folders(root):
@@ -135,12 +134,13 @@ class _Search:
             if not self._fix(path):
                 self.watched.append(path)
 
-    def add_own_code(self, prefix: str, package: str) -> None:
+    def add_own_code(self, prefix: str, *packages: str) -> None:
         """Protect the programs that run gong, as in a virtual environment of the project."""
         if self._is_in_roots(prefix):
             self._fix(prefix)
-        if self._is_in_roots(package) and not is_inside_folder(package, prefix):
-            self._remarks.append(f"{package} is gong's own code, which commands can change")
+        for package in packages:
+            if self._is_in_roots(package) and not is_inside_folder(package, prefix):
+                self._remarks.append(f"{package} is gong's own code, which commands can change")
 
     def add_nested(self, folder: str) -> None:
         """Protect what is in a folder below a root."""

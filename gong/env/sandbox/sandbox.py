@@ -28,6 +28,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from tape import own_program
+
 from ...errors import ConfigurationError
 from ...git_folders import locate_git_folder
 from ..protocol import is_inside_folder
@@ -412,7 +414,8 @@ def open_sandbox(request: SandboxRequest, kinds: Sequence[Availability] | None =
     fcntl.flock(lock, fcntl.LOCK_EX)
     try:
         Path(place, "tmp").mkdir(mode=0o700)
-        own_code = os.path.realpath(sys.prefix), str(Path(__file__).resolve().parents[2])
+        packages = Path(__file__).resolve().parents[2], Path(own_program.__file__).resolve().parent
+        own_code = os.path.realpath(sys.prefix), *map(str, packages)
         protection = find_protection(roots, os.path.realpath(request.folder), own_code)
         if not request.writes:
             protection = Protection()
